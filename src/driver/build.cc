@@ -271,7 +271,7 @@ class Builder {
   }
 
   // Where that is still to be done. On a device their launches are split then, so that there may be
-  // more of them.
+  // more of them, and those of networks overlap.
   Status ScheduleKernels(const Module& all, Module* host) {
     kernels_ = KernelsOf(all);
     if (built_.request.schedule) {
@@ -283,7 +283,11 @@ class Builder {
       for (const auto& [name, f] : k.scheduled.funcs) whole.Add(f);
     }
     TN_ASSIGN_OR_RETURN(whole, RunPass(*FindLoopPass("split_launches"), whole, {}));
-    if (!built_.request.schedule) whole = WithDefaultThreads(whole, &built_.remarks);
+    if (!built_.request.schedule) {
+      whole = WithDefaultThreads(whole, &built_.remarks);
+    } else if (!hooks().passes.disabled.contains("overlap_launches")) {
+      TN_ASSIGN_OR_RETURN(whole, RunPass(*FindLoopPass("overlap_launches"), whole, {}));
+    }
     kernels_ = KernelsOf(whole);
     for (auto& [name, f] : host->funcs) f = whole.Find(name);
     return Ok();

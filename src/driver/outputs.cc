@@ -56,9 +56,14 @@ Expected<std::string> AssemblyText(const Built& built) {
 Expected<std::string> LoweredText(const Built& built) {
   if (built.units.size() == 1) return Print(built.units[0].module);
   std::string out;
+  Module printed;  // operations of a device, which several kernels have, once
   for (const CodeUnit& unit : built.units) {
     Module defined;
-    for (const std::string& name : unit.functions) defined.Add(unit.module.Find(name));
+    for (const std::string& name : unit.functions) {
+      const Func func = unit.module.Find(name), known = printed.Find(name);
+      if (!known || !StructuralEqual(known, func)) defined.Add(func);
+      printed.Add(func);
+    }
     out += Print(defined) + "\n";
   }
   return out;

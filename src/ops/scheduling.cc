@@ -387,8 +387,9 @@ bool ReduceBeforeResult(Schedule& s, const Machine& machine) {
   const std::string sums = WrittenBuffer(s, sum);
   if (std::find(read.begin(), read.end(), sums) == read.end()) return false;
   const int64_t results = TripsTogether(s, spatial), each = TripsTogether(s, reduce);
-  if (results < 1 || each < 1 || results > machine.workers * kResultsOfOne ||
-      results != TripsTogether(s, s.GetSpatialLoops(sum))) {
+  // A block for each result is for few of them; what one thread adds up is in its registers.
+  const bool too_many = each >= kLeastOfThreads && results > machine.workers * kResultsOfOne;
+  if (results < 1 || each < 1 || too_many || results != TripsTogether(s, s.GetSpatialLoops(sum))) {
     return false;
   }
   Schedule tried = s;

@@ -255,7 +255,9 @@ SourceText SourceExpr::VisitBroadcast(const Broadcast& n, const Expr&) { return 
 
 // ---- Select ----
 
-SourceText SourceExpr::VisitSelect(const Select& n, const Expr&) {
+SourceText SourceExpr::VisitSelect(const Select& n, const Expr& e) {
+  if (LoadWideWhere(e))
+    return {fmt::format("{}[{}]", *ArrayOf(e), LanesOf()->lane), Binding::kPrimary, 0, false};
   if (guards_.Needs(n.on_true) || guards_.Needs(n.on_false)) return Branches(n);
   SourceText c = Visit(n.condition), t = Visit(n.on_true), f = Visit(n.on_false);
   return values_.Select(c, t, f);
@@ -299,7 +301,7 @@ void SourceExpr::EmitLanes(const Expr& e, const std::string& name) {
 }
 
 void SourceExpr::IntoArray(const Expr& e) {
-  if (!e || e->dtype.IsScalar() || ArrayOf(e) || LoadWide(e)) return;
+  if (!e || e->dtype.IsScalar() || ArrayOf(e) || LoadWide(e) || LoadWideWhere(e)) return;
   std::string name = Fresh("v");
   Line(ArrayDeclaration(e->dtype, name));
   EmitLanes(e, name);

@@ -139,6 +139,8 @@ class SourceExpr : private ExprFunctor<SourceText> {
   void MoveWide(const WideSpelling& wide, DType type, const std::string& array,
                 const Buffer& buffer, const Expr& index, bool writes);
   bool LoadWide(const Expr& e);
+  bool LoadsWide(const Expr& e);
+  bool LoadWideWhere(const Expr& e);
   bool ReadsWhatIsWritten(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& e);
   bool MayOverlap(const Buffer& a, const Buffer& b) const;
   void IntoArray(const Expr& e);

@@ -19,7 +19,8 @@
 //   }
 //   *(float4*)(C + i) = *(const float4*)(v0);
 //
-// and without, three accesses of single floats in the loop.
+// and without, three accesses of single floats in the loop. What is loaded where a condition holds
+// that is the same for all lanes (the last tile of a tensor) is wide in a branch of its own.
 
 #include <fmt/format.h>
 
@@ -111,6 +112,48 @@ bool SourceExpr::LoadWide(const Expr& e) {
   const std::string name = Fresh("v");
   Line(ArrayDeclaration(e->dtype, name));
   MoveWide(*wide, e->dtype, name, load->buffer, load->indices[0], /*writes=*/false);
+  now_->arrays[e.get()] = name;
+  now_ = inside;
+  return true;
+}
+
+// Whether wide accesses to memory serve a vector somewhere in the expression; what a thread has for
+// itself is in registers.
+bool SourceExpr::LoadsWide(const Expr& e) {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* load = As<Load>(n);
+    const bool plain = load && !load->mask && !load->indices.empty() &&
+                       !buffers_.at(load->buffer.get()).is_private;
+    found |= plain && load->dtype.IsVector() && WideAccess(load->buffer, load->indices[0]);
+    return !found;
+  });
+  return found;
+}
+
+// Likewise brings what stands under one condition for all lanes into an array.
+bool SourceExpr::LoadWideWhere(const Expr& e) {
+  const auto* select = As<Select>(e);
+  if (!select || !e->dtype.IsVector() || select->condition->dtype.IsVector()) return false;
+  if (now_->kind == Kind::kBranch && LanesOf()) return false;
+  if (!LoadsWide(select->on_true) && !LoadsWide(select->on_false)) return false;
+  Section* inside = now_;
+  if (inside->kind == Kind::kLanes) now_ = inside->parent;
+  const std::string name = Fresh("v");
+  Line(ArrayDeclaration(e->dtype, name));
+  const SourceText condition = Visit(select->condition);
+  const auto side = [&](const Expr& value) {
+    Section branch;
+    Open(&branch, Kind::kBranch);
+    EmitLanes(value, name);
+    now_ = branch.parent;
+    now_->lines += branch.lines;
+  };
+  Line(fmt::format("if ({}) {{", condition.text));
+  side(select->on_true);
+  Line("} else {");
+  side(select->on_false);
+  Line("}");
   now_->arrays[e.get()] = name;
   now_ = inside;
   return true;

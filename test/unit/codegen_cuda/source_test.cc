@@ -112,6 +112,21 @@ TEST(CudaSource, LoadsOfAnUntakenSideStayThere) {
   EXPECT_TRUE(Has(text, "float4*)(C")) << text;
 }
 
+// Where the side is the same for all lanes it is a branch with a wide load: the last tile's rows.
+TEST(CudaSource, SidesOfAllLanesAreWide) {
+  const auto text = [](const std::string& from, const std::string& param) {
+    return SourceOf(Threads("    C[ramp(t, 128, 4)] = select(t < 100, " + from +
+                                "[ramp(t * 4, 1, 4)], broadcast(0f32, 4))",
+                            param + "A: f32[512] align 16, out C: f32[512]"));
+  };
+  const std::string memory = text("A", "");
+  EXPECT_TRUE(Has(memory, "if (t < 100) {")) << memory;
+  EXPECT_TRUE(Has(memory, "= *(const float4*)(A + t * 4);")) << memory;
+  EXPECT_FALSE(Has(memory, "A[")) << memory;
+  const std::string odd = text("B", "B: f32[512], ");  // nothing is known of its address
+  EXPECT_FALSE(Has(odd, "if (t < 100) {")) << odd;
+}
+
 TEST(CudaSource, IndicesAreNarrowOnlyWhereTheyFit) {
   auto text = [](const std::string& range) {
     return SourceOf("func @f<n: 1.." + range +

@@ -36,6 +36,7 @@
 #include "dependence/access.h"
 #include "intrin/tile_intrinsic.h"
 #include "loop/arguments.h"
+#include "loop/pass/host/overlap_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/storage/arena.h"
 #include "loop/pass/storage/storage.h"
@@ -339,6 +340,8 @@ class HostPlanner final : public StorageRewriter {
   // A launch that depends on the one before it begins while that one runs, and so does one that
   // depends on it: what any of them uses is in use until the last of them is done. Only what a
   // kernel hands over waits (AwaitedBy); the memory of what is gone must not be given away earlier.
+  // A launch that waits before it touches anything that changes is as good as one behind the
+  // others.
   void KeepForDependents(const Lifetimes& lives) {
     for (size_t first = 0; first < lives.launches.size();) {
       size_t end = first + 1;
@@ -353,7 +356,7 @@ class HostPlanner final : public StorageRewriter {
 
   bool IsDependent(const Launch& launch) const {
     const Func kernel = module_.Find(launch.kernel);
-    return kernel && kernel->attrs.Has(kAwaitsAttr);
+    return kernel && kernel->attrs.Has(kAwaitsAttr) && !AwaitsAll(*kernel, launch);
   }
 
   // What the host of a device has for itself, beside the memory that kernels get.

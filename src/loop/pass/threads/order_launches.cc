@@ -63,12 +63,33 @@ class Waits {
                        [&](const BufferNode* b) { return UsesBuffer(node, b); });
   }
 
+  // What touches nothing that is waited for, such as loads of weights, goes in front of the wait,
+  // where it does not mind.
   Stmt InSeq(const Seq& seq) const {
-    std::vector<Stmt> out = seq.stmts;
-    const auto first =
-        std::find_if(out.begin(), out.end(), [&](const Stmt& s) { return Touches(s); });
-    *first = In(*first);
+    std::vector<Stmt> out, behind;
+    for (const Stmt& s : seq.stmts) {
+      const bool early = !Touches(s) && (behind.empty() || MayPass(s, behind));
+      (early ? out : behind).push_back(s);
+    }
+    behind.front() = In(behind.front());
+    out.insert(out.end(), behind.begin(), behind.end());
     return Seq::Make(std::move(out));
+  }
+
+  // Statements of one thread alone, that have nothing to do with each other.
+  static bool MayPass(const Stmt& stmt, const std::vector<Stmt>& others) {
+    const auto counts = [](const Buffer&) { return true; };
+    const Accesses own = AccessesOf(stmt, Module(), counts);
+    return IsPlain(stmt) && std::all_of(others.begin(), others.end(), [&](const Stmt& s) {
+             return IsPlain(s) && !own.Conflicts(AccessesOf(s, Module(), counts));
+           });
+  }
+
+  static bool IsPlain(const Stmt& stmt) {
+    return !AnyStmt(stmt, [](const NodeRef& n) {
+      return IsA<Sync>(n) || IsA<CallFunc>(n) || IsA<Atomic>(n) || IsA<While>(n) ||
+             IsA<Evaluate>(n);
+    });
   }
 
   std::unordered_set<const BufferNode*> awaited_;

@@ -1,0 +1,157 @@
+// Two things are gained. A launch behind another one is got ready while that one ends, which is
+// never slower. And it can be let in before: its blocks come as soon as those of the launch before
+// are all there, load their weights, and wait. But blocks that come early come where there is room,
+// not where each has a multiprocessor for itself, and so will they compute. Work of a few
+// statements for each thread does not mind; a product's tiles do, and take half as long again. So
+// whoever is launched before short work alone lets it begin.
+#include "loop/pass/host/overlap_launches.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/visit.h"
+#include "loop/threads.h"
+
+namespace tenon {
+
+namespace {
+
+// Short work: statements of one thread, and threads. Of those that have more to load before they
+// wait than behind it, as many as fit on a large device at once.
+constexpr double kMostStatements = 64, kMostThreads = 1 << 16, kMostLoaders = 1 << 18;
+
+/// What all launches of a kernel have in common, and where they stand.
+struct Launched {
+  bool follows = false;        // another launch, in some place
+  std::set<size_t> changing;   // parameters that are no constants in some place
+  std::set<std::string> next;  // kernels that are launched behind it
+};
+
+bool IsConstant(const RegionNode& region) { return region.buffer->scope == Scope::kConst; }
+
+// Goes over one host function. What is launched in a loop follows itself, and what branches launch
+// follows either.
+class Reader {
+ public:
+  Reader(const PrimFunc& host, std::map<std::string, Launched>* out) : out_(*out) {
+    Visit(host.body);
+  }
+
+ private:
+  void Visit(const NodeRef& node) {
+    PreOrder(node, [&](const NodeRef& n) {
+      if (const auto* launch = As<Launch>(n)) Add(*launch);
+      const auto* loop = As<For>(n);
+      const auto* open = As<While>(n);
+      if (!loop && !open) return !IsA<ExprNode>(n);
+      for (int round = 0; round < 2; ++round) Visit(loop ? loop->body : open->body);
+      return false;
+    });
+  }
+
+  void Add(const Launch& launch) {
+    Launched& own = out_[launch.kernel];
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      if (!IsConstant(*launch.buffers[i])) own.changing.insert(i);
+    }
+    own.follows |= !before_.empty();
+    for (const std::string& name : before_) out_[name].next.insert(launch.kernel);
+    before_ = {launch.kernel};
+  }
+
+  std::map<std::string, Launched>& out_;
+  std::set<std::string> before_;  // whose launch may be the last so far
+};
+
+// What one thread of a statement does, and how many there are; infinite where sizes say so.
+struct Work {
+  double statements = 0, threads = 1;
+};
+
+double ExtentOf(const For& loop) {
+  return static_cast<double>(AsInt(loop.extent).value_or(INT64_MAX));
+}
+
+Work WorkOf(const Stmt& stmt) {
+  Work out;
+  PreOrder(stmt, [&](const NodeRef& n) {
+    const auto* loop = As<For>(n);
+    if (loop) {
+      const Work inside = WorkOf(loop->body);
+      const bool thread = loop->for_kind == ForKind::kThread;
+      const bool apart = thread || loop->for_kind == ForKind::kVectorized;
+      out.statements += inside.statements * (apart ? 1 : ExtentOf(*loop));
+      out.threads = std::max(out.threads, inside.threads * (thread ? ExtentOf(*loop) : 1));
+    } else if (IsA<While>(n)) {
+      out.statements = std::numeric_limits<double>::infinity();
+    }
+    out.statements += IsA<Store>(n) || IsA<CallFunc>(n) || IsA<Atomic>(n);
+    return !loop && !IsA<ExprNode>(n);
+  });
+  return out;
+}
+
+double BytesOf(const BufferNode& buffer) {
+  double bytes = buffer.dtype.Bytes();
+  for (const Expr& extent : buffer.shape)
+    bytes *= static_cast<double>(AsInt(extent).value_or(INT64_MAX));
+  return bytes;
+}
+
+bool IsShort(const PrimFunc& kernel, const Launched& own) {
+  const Work work = WorkOf(kernel.body);
+  double constant = 0, changing = 0;
+  for (size_t i = 0; i < kernel.buffers.size(); ++i)
+    (own.changing.contains(i) ? changing : constant) += BytesOf(*kernel.buffers[i]);
+  return work.statements <= kMostStatements &&
+         work.threads <= (constant > changing ? kMostLoaders : kMostThreads);
+}
+
+bool MayOverlap(const PrimFunc& kernel) {
+  return kernel.func_kind == FuncKind::kKernel && kernel.IsForDevice() && kernel.target &&
+         kernel.target->Can(Ability::kDependentLaunches) && !kernel.attrs.Has(kAwaitsAttr) &&
+         !kernel.attrs.Has(kPrecedesAttr) && !kernel.attrs.Has(kCooperativeAttr);
+}
+
+}  // namespace
+
+bool AwaitsAll(const PrimFunc& kernel, const Launch& launch) {
+  const auto names = kernel.attrs.Get<std::vector<std::string>>(kAwaitsAttr, {});
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const std::string& name = kernel.buffers[i]->name;
+    const bool awaited = std::find(names.begin(), names.end(), name) != names.end();
+    if (!awaited && !IsConstant(*launch.buffers[i])) return false;
+  }
+  return true;
+}
+
+Module OverlapLaunches(const Module& module, const PassContext&) {
+  std::map<std::string, Launched> launched;
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind == FuncKind::kHost) Reader(*func, &launched);
+  }
+  Module out = module;
+  for (const auto& [name, own] : launched) {
+    const Func kernel = module.Find(name);
+    if (!kernel || !MayOverlap(*kernel)) continue;
+    PrimFunc fields = *kernel;
+    if (own.follows) {
+      std::vector<std::string> names;
+      for (const size_t i : own.changing) names.push_back(kernel->buffers[i]->name);
+      fields.attrs.Set(kAwaitsAttr, names);
+    }
+    const bool lets_begin = std::all_of(own.next.begin(), own.next.end(), [&](const auto& next) {
+      const Func after = module.Find(next);
+      return after && MayOverlap(*after) && IsShort(*after, launched.at(next));
+    });
+    if (!own.next.empty() && lets_begin) fields.attrs.Set(kPrecedesAttr, true);
+    out.Add(PrimFunc::Make(std::move(fields)));
+  }
+  return out;
+}
+
+}  // namespace tenon
