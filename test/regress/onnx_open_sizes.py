@@ -134,6 +134,19 @@ def attention(q, k, v, mask):
     return (weights / weights.sum(3, keepdims=True) @ v).astype(np.float32)
 
 
+def add_backwards():
+    """An axis that may be empty, walked from its end."""
+    node = helper.make_node
+    ends = [(-1, -2**63, -1), (2**31, -2**40, -1), (-1, -2**31, -2), (0, 5, -1), (5, 0, -1), (5, -100, -3), (-2, 1, -1)]
+    lines = [f32(n) for n in (0, 1, 2, 5, 7)]
+    for k, (start, end, step) in enumerate(ends):
+        known = [node("Constant", [], [name], value_ints=[value]) for name, value in (("from", start), ("to", end), ("axes", 0), ("steps", step))]
+        add(f"backwards_{k}", [*known, node("Slice", ["a", "from", "to", "axes", "steps"], ["y"])], {"a": 1}, [[x] for x in lines],
+            output=(TensorProto.FLOAT, 1))
+    add("backwards_by_call", [node("Slice", ["a", "from", "to", "axes", "steps"], ["y"])], {"a": 1, **{name: (INT64, 1) for name in ("from", "to", "axes", "steps")}},
+        [[x, i64(start), i64(end), i64(0), i64(step)] for x in lines for start, end, step in ends], output=(TensorProto.FLOAT, 1))
+
+
 def add_bounds():
     """What is cut, masked or padded by sizes of other inputs."""
     node = helper.make_node
@@ -306,6 +319,7 @@ def huge_sizes(tenon):
 def all_cases():
     add_broadcasts()
     add_lists()
+    add_backwards()
     add_bounds()
     add_windows()
     add_images()

@@ -86,7 +86,8 @@ Status SliceByCall(OpContext& c) {
   };
   const Val from = clamped(entry(1, 0), zero);
   const Val to = clamped(entry(2, kFarAway), Where(back, -1, zero));
-  const Val far = Where(back, from - to, to - from), by = Abs(step);
+  // Of an empty axis that is walked backwards both ends are -1, though no start is below 0.
+  const Val far = Where(back, Min(from, last) - to, to - from), by = Abs(step);
   const Val count = Max((far + by - 1) / Max(by, 1), 0);
   Val y = x;
   for (int64_t axis = 0; axis < rank; ++axis) {

@@ -213,7 +213,9 @@ Status SliceAxis(const OpContext& c, size_t axis, const Expr& start, const Expr&
     const Expr last = DimSub(dim, one);
     const Expr from = ClampBound(start, dim, zero, last);
     const Expr to = ClampBound(end, dim, IndexConst(-1), last);
-    spec->sizes[axis] = DimMax(zero, DimCeilDiv(DimSub(from, to), IndexConst(-step)));
+    // Of an empty axis both are -1, though a start is none below 0.
+    const Expr begin = DimMin(last, from);
+    spec->sizes[axis] = DimMax(zero, DimCeilDiv(DimSub(begin, to), IndexConst(-step)));
     spec->starts[axis] = from;
   }
   spec->steps[axis] = IsOne(spec->sizes[axis]) ? 1 : step;
