@@ -611,6 +611,14 @@ def add_loops():
     running = node("Scan", ["i0", "i1"], ["o0", "all"], num_scan_inputs=1,
                    body=graph([node("Add", ["s", "r"], ["s1"]), node("Identity", ["s1"], ["z"])], [("s", row), ("r", row)], [("s1", row), ("z", row)]))
     add("scan_collects_through_a_view", [running, node("Unsqueeze", ["all", "i2"], ["o1"])], [row, rand(4, 5), ints(0)], outputs=2, constants=(2,))
+    # One value is several results of a body, which ONNX Runtime computes of loops alone.
+    twice = node("Scan", ["i0", "i1"], ["o0", "o1"], num_scan_inputs=1,
+                 body=graph([node("Add", ["s", "r"], ["s1"])], [("s", row), ("r", row)], [("s1", row), ("s1", row)]))
+    rows = rand(4, 5)
+    add("scan_gives_one_value_twice", [twice], [row, rows], outputs=2, expect=[row + rows.sum(0, dtype=f32), row + np.cumsum(rows, 0, dtype=f32)])
+    sides = [graph([node(op, ["i1"], ["v"])], [], [("v", row), ("v", row)]) for op in ("Neg", "Abs")]
+    add("if_gives_one_value_twice", [node("If", ["i0"], ["o0", "o1"], then_branch=sides[0], else_branch=sides[1])], [scalar(True, bool), row],
+        outputs=2, expect=[-row, -row])
     # Fibonacci: each carried value becomes another's.
     fib = loop_node(["i0", "", "i1", "i2"], ["o0", "o1", "o2"], [go_on, node("Add", ["a0", "a1"], ["b1"]), node("Identity", ["a1"], ["b0"])],
                     [scalar(0), scalar(1)], [("a0", scalar(0))])

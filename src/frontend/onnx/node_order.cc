@@ -146,12 +146,10 @@ class Resolver {
         }
       }
     }
-    std::unordered_map<std::string_view, bool> seen;
+    // One value may be several outputs: a state that a scan carries and collects.
     for (const ValueInfoProto& o : graph_.outputs) {
       if (o.name.empty() || (!defined_.contains(o.name) && !(outer_ && outer_(o.name))))
         Report("output " + Quoted(o.name), "no node produces it");
-      if (!seen.emplace(o.name, true).second)
-        Report("output " + Quoted(o.name), "the output is declared twice");
     }
   }
 
