@@ -172,6 +172,11 @@ Machine OfGpu(const Target& target) {
     m.units.push_back({"ptx.mma.m16n8k16.f16", f16, f16, f32, 16, 8, 16, rate});
     m.units.push_back({"ptx.mma.m16n8k16.bf16", bf16, bf16, f32, 16, 8, 16, rate});
   }
+  if (target.Offers("sm_90a")) {  // twice as many, by the threads of a warpgroup together
+    const double rate = 4 * 512.0 / (64 * 256 * 64) * m.cycles_per_second;
+    m.units.push_back({"ptx.wgmma.m64n256k64.f16", f16, f16, f32, 64, 256, 64, rate});
+    m.units.push_back({"ptx.wgmma.m64n256k64.bf16", bf16, bf16, f32, 64, 256, 64, rate});
+  }
   m.memory = {{"shared", limits.max_shared_memory_per_block, 128 * m.cycles_per_second, kUnlimited},
               {"L2", rates.l2_megabytes << 20, 64 * m.cycles_per_second,
                rates.l2_gigabytes_per_second * kGiga},

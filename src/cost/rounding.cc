@@ -1,13 +1,18 @@
 #include "cost/rounding.h"
 
+#include <algorithm>
+
 namespace tenon {
 
 // As fast as the unit of f16 in elements: half as deep, as many a second.
 Machine WithRoundingUnits(Machine machine) {
-  const DType f16 = DType::Float(16), f32 = DType::Float(32);
-  const ComputeUnit* half = machine.MatrixUnit(f16, f16, f32);
-  if (machine.warp == 0 || !half) return machine;
-  machine.units.push_back({"ptx.mma.m16n8k8.tf32", f32, f32, f32, 16, 8, 8, half->per_second});
+  const DType f32 = DType::Float(32);
+  const auto half = std::find_if(machine.units.begin(), machine.units.end(), [](const auto& unit) {
+    return unit.row == "ptx.mma.m16n8k16.f16";
+  });
+  if (machine.warp == 0 || half == machine.units.end()) return machine;
+  const double rate = half->per_second;
+  machine.units.push_back({"ptx.mma.m16n8k8.tf32", f32, f32, f32, 16, 8, 8, rate});
   return machine;
 }
 

@@ -71,7 +71,7 @@ struct Product {
 };
 
 std::string NameOf(const Product& p) {
-  return fmt::format("ptx.wgmma.m64n{}k64.{}{}", p.columns, p.type.ToString(),
+  return fmt::format("{}{}k64.{}{}", kWarpgroupRows, p.columns, p.type.ToString(),
                      p.turned ? ".t" : "");
 }
 
@@ -115,7 +115,9 @@ std::string ProductText(const Product& p) {
   const int64_t step_b = p.turned ? 32 : 16 * 128;
   std::string out = Descriptor("a", "{0}", 16, 1024);
   out += Descriptor("b", "{1}", p.turned ? 16 : 64 * 128, 1024);
-  out += "asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n";
+  // What threads have stored in a factor is the unit's to read from here on.
+  out += "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n";
+  out += "  asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n";
   for (int64_t step = 0; step < 4; ++step) {
     out += fmt::format(
         "  asm volatile(\"{{{{.reg .pred adds; setp.ne.b32 adds, 1, 0; \"\n"

@@ -2,6 +2,7 @@
 // (conv_windows.h). Places next to each other are columns next to each other, so windows are read
 // along columns, with zeros around the images; weights lie with their channels innermost.
 #include "ops/algorithm/conv_windows.h"
+#include "ops/algorithm/group_tile.h"
 #include "ops/algorithm/warp_tile.h"
 #include "ops/group.h"
 
@@ -99,5 +100,18 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 extern const Algorithm kWarpConv;
 const Algorithm kWarpConv = {"warp_conv", kOps,  IsWarpConv, SpaceOf, Wants,
                              Work,        Build, ScheduleIt, 2};
+
+namespace {
+
+bool IsForGroups(const Site& site) {
+  return IsWarpConv(site) && HasGroupTiles(ShapeOf(site), site.machine);
+}
+Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site.machine); }
+
+}  // namespace
+
+extern const Algorithm kGroupConv;
+const Algorithm kGroupConv = {"group_conv", kOps, IsForGroups, GroupSpaceOf,
+                              Wants,        Work, Build,       ScheduleIt};
 
 }  // namespace tenon::ops

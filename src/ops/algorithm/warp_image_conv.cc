@@ -6,6 +6,7 @@
 // element by element.
 #include "graph/dims.h"
 #include "ops/algorithm/conv_windows.h"
+#include "ops/algorithm/group_tile.h"
 #include "ops/algorithm/warp_tile.h"
 #include "ops/group.h"
 #include "ops/tiling.h"
@@ -137,5 +138,18 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 extern const Algorithm kWarpImageConv;
 const Algorithm kWarpImageConv = {"warp_image_conv", kOps, IsFor, SpaceOf, Wants, Work, Build,
                                   ScheduleIt};
+
+namespace {
+
+bool IsForGroups(const Site& site) {
+  return IsFor(site) && HasGroupTiles(ShapeOf(site), site.machine);
+}
+Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site.machine); }
+
+}  // namespace
+
+extern const Algorithm kGroupImageConv;
+const Algorithm kGroupImageConv = {
+    "group_image_conv", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build, ScheduleIt};
 
 }  // namespace tenon::ops

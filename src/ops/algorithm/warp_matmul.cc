@@ -3,6 +3,7 @@
 // all matrices of the first, so these count as rows of one; where both are batches, each pair is a
 // product by itself.
 #include "graph/infer.h"
+#include "ops/algorithm/group_tile.h"
 #include "ops/algorithm/warp_tile.h"
 #include "ops/group.h"
 #include "ops/tiling.h"
@@ -154,5 +155,18 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 extern const Algorithm kWarpMatMul;
 const Algorithm kWarpMatMul = {"warp_matmul", kOps,  IsFor,      SpaceOf, Wants,
                                Work,          Build, ScheduleIt, 3};
+
+namespace {
+
+bool IsForGroups(const Site& site) {
+  return IsFor(site) && HasGroupTiles(ShapeOf(site), site.machine);
+}
+Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site.machine); }
+
+}  // namespace
+
+extern const Algorithm kGroupMatMul;
+const Algorithm kGroupMatMul = {"group_matmul", kOps, IsForGroups, GroupSpaceOf,
+                                Wants,          Work, Build,       ScheduleIt};
 
 }  // namespace tenon::ops

@@ -1,5 +1,6 @@
 #include "ops/algorithm/warp_steps.h"
 
+#include "intrin/ptx_hopper.h"
 #include "intrin/tile_intrinsic.h"
 
 namespace tenon::ops {
@@ -10,12 +11,47 @@ constexpr int64_t kWarp = 32, kPieceBytes = 16;
 
 }  // namespace
 
+namespace {
+
+// The fastest unit for two operands of a type of which `is` holds.
+template <class F>
+const ComputeUnit* FastestUnit(const Machine& machine, DType type, F&& is) {
+  const ComputeUnit* best = nullptr;
+  if (machine.warp != kWarp) return best;
+  for (const ComputeUnit& unit : machine.units) {
+    if (unit.row.empty() || unit.a != type || unit.b != type || unit.acc != DType::Float(32))
+      continue;
+    if (is(unit) && (!best || unit.FlopsPerSecond() > best->FlopsPerSecond())) best = &unit;
+  }
+  return best;
+}
+
+}  // namespace
+
 const ComputeUnit* WarpUnit(const Machine& machine, DType type) {
-  if (machine.warp != kWarp) return nullptr;
-  const ComputeUnit* unit = machine.MatrixUnit(type, type, DType::Float(32));
-  if (!unit) return nullptr;
-  const TileIntrinsic* row = BuiltinTileIntrinsics().Find(unit->row);
-  return row && !row->moves.empty() ? unit : nullptr;
+  return FastestUnit(machine, type, [](const ComputeUnit& unit) {
+    const TileIntrinsic* row = BuiltinTileIntrinsics().Find(unit.row);
+    return row && !row->moves.empty();
+  });
+}
+
+const ComputeUnit* WarpgroupUnit(const Machine& machine, DType type) {
+  return FastestUnit(machine, type,
+                     [](const ComputeUnit& unit) { return unit.row.starts_with(kWarpgroupRows); });
+}
+
+void BringPiece(Schedule& s, DType type, const std::string& part, int64_t vector) {
+  if (vector == kPieceBytes / type.Bytes()) {
+    for (const char* rows : {kAsyncCopyRows, kAsyncCopyWhereRows}) {
+      Schedule tried = s;  // operands of callers may begin anywhere
+      tried.Tensorize(part, rows + type.ToString());
+      if (tried.ok()) {
+        s = std::move(tried);
+        return;
+      }
+    }
+  }
+  s.Vectorize(part);
 }
 
 WarpSteps::WarpSteps(Schedule& s, const ComputeUnit& unit, int64_t warps_y, int64_t warps_x)
@@ -64,18 +100,7 @@ void WarpSteps::BringTile(const std::string& block, int64_t vector) const {
   const Names loops = s_.GetLoops(block);
   if (!s_.ok()) return;
   const std::string part = ShareOut(loops[loops.size() - 2], loops.back(), vector);
-  if (part.empty()) return;
-  if (vector == kPieceBytes / unit_.a.Bytes()) {
-    for (const char* rows : {kAsyncCopyRows, kAsyncCopyWhereRows}) {
-      Schedule tried = s_;  // operands of callers may begin anywhere
-      tried.Tensorize(part, rows + unit_.a.ToString());
-      if (tried.ok()) {
-        s_ = std::move(tried);
-        return;
-      }
-    }
-  }
-  s_.Vectorize(part);
+  if (!part.empty()) BringPiece(s_, unit_.a, part, vector);
 }
 
 void WarpSteps::LoadLeft(const std::string& block) const { Load(block, moves_[0], 16, unit_.k); }

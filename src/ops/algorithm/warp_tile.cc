@@ -16,6 +16,7 @@
 
 #include <algorithm>
 
+#include "ops/algorithm/group_tile.h"
 #include "ops/tiling.h"
 
 namespace tenon::ops {
@@ -42,8 +43,12 @@ int64_t WarpShape::Lead() const {
   return product;
 }
 
-int64_t WarpTileRows(const Point& point) { return ValueOf(point, "warps_y") * WarpRows(point); }
+int64_t WarpTileRows(const Point& point) {
+  if (IsGroupTile(point)) return GroupTileRows(point);
+  return ValueOf(point, "warps_y") * WarpRows(point);
+}
 int64_t WarpTileColumns(const Point& point) {
+  if (IsGroupTile(point)) return WarpColumns(point);
   return ValueOf(point, "warps_x") * WarpColumns(point);
 }
 int64_t WarpTileDepth(const WarpShape& shape, const Point& point) {
@@ -106,6 +111,7 @@ double ElementwiseOps(const WorkDescription& work, const WarpShape& shape, const
 // What a block does beside its products, in cycles: its threads meet once a step, and the first
 // tiles come from afar.
 WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Point& point) {
+  if (IsGroupTile(point)) return GroupTileWork(shape, site, point);
   constexpr double kStepCycles = 60, kBlockCycles = 1500, kFragmentCycles = 40;
   const Machine& machine = site.machine;
   const ComputeUnit& unit = *WarpUnit(machine, shape.type);
@@ -176,7 +182,9 @@ std::function<Expr(const Indices&)> BuildWarpTiles(Group& group, const std::stri
   };
   const te::Tensor a = tile("_a", operands.a_has_lead, true, rows, operands.a);
   te::Tensor b = tile("_b", operands.b_has_lead, shape.b_along_k, columns, operands.b);
-  if (shape.b_along_k) {
+  // A warpgroup reads a factor either way.
+  const bool groups = IsGroupTile(point), as_it_lies = groups && shape.b_along_k;
+  if (shape.b_along_k && !groups) {
     b = te::Compute(group.Mark(name + "_turned", BlockRole::kPack),
                     Behind(operands.b_has_lead ? lead : Indices{}, {depth, columns}),
                     [b](const Indices& i) {
@@ -197,9 +205,11 @@ std::function<Expr(const Indices&)> BuildWarpTiles(Group& group, const std::stri
     const Expr at = parts > 1 ? i[0] * (all_k / parts) + k.var : Expr(k.var);
     const Expr &row = i[first + rank], &column = i[first + rank + 1];
     return te::Sum(wide(a.At(Behind(operands.a_has_lead ? around : Indices{}, {row, at}))) *
-                       wide(b.At(Behind(operands.b_has_lead ? around : Indices{}, {at, column}))),
+                       wide(b.At(Behind(operands.b_has_lead ? around : Indices{},
+                                        as_it_lies ? Indices{column, at} : Indices{at, column}))),
                    {k});
   });
+  if (groups && parts == 1) return [sums](const Indices& i) { return sums.At(i); };
   const te::Tensor made = te::Compute(group.Mark(name + "_made", BlockRole::kMove), dims,
                                       [&](const Indices& i) { return sums.At(i); });
   if (parts == 1) return [made](const Indices& i) { return made.At(i); };
@@ -211,10 +221,6 @@ std::function<Expr(const Indices&)> BuildWarpTiles(Group& group, const std::stri
   return [total](const Indices& i) { return total.At(i); };
 }
 
-namespace {
-
-// The loop in which a block of threads has its tile: the rows and columns of a product's result cut
-// into tiles, whose loops are `inner`.
 std::string BindTiles(Schedule& s, const Names& lead, const std::string& rows,
                       const std::string& columns, const Point& point, Names* inner) {
   const Names y = s.Split(rows, {-1, WarpTileRows(point)});
@@ -226,6 +232,8 @@ std::string BindTiles(Schedule& s, const Names& lead, const std::string& rows,
   *inner = {y[1], x[1]};
   return x[0];
 }
+
+namespace {
 
 // The sums in fragments of the warp that has `at`, and the operands' tiles that they are made of.
 struct WarpBlocks {
@@ -292,8 +300,20 @@ std::string ShareElements(Schedule& s, const std::string& store, size_t columns)
 
 }  // namespace
 
+void ScheduleTotal(Schedule& s, const Parts& parts, size_t columns) {
+  const std::string thread = ShareElements(s, OnlyBlock(s, parts, BlockRole::kOutput), columns);
+  const std::string total = OnlyBlock(s, parts, BlockRole::kAcross);
+  s.SetScope(WrittenBuffer(s, total), Scope::kLocal);
+  s.ComputeAt(total, thread);
+  const Names made = LoopsInside(s, total, thread).reduce;
+  if (!s.ok()) return;
+  s.DecomposeReduction(total, made[0]);
+  s.Unroll(made[0]);
+}
+
 void ScheduleWarpTiles(Schedule& s, const Parts& parts, const Machine& machine, const Point& point,
                        const WarpOrder& order) {
+  if (IsGroupTile(point)) return ScheduleGroupTiles(s, parts, machine, point, order);
   const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, and what becomes of the sums
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
   const std::string store = OnlyBlock(s, parts, BlockRole::kOutput);
@@ -302,14 +322,7 @@ void ScheduleWarpTiles(Schedule& s, const Parts& parts, const Machine& machine, 
                         ValueOf(point, "warps_x"));
   const WarpBlocks blocks = {sums, moves[0], moves[1], OnlyBlock(s, parts, BlockRole::kPack)};
   if (ValueOf(point, "parts") > 1) {
-    const std::string thread = ShareElements(s, store, order.columns);
-    const std::string total = OnlyBlock(s, parts, BlockRole::kAcross);
-    s.SetScope(WrittenBuffer(s, total), Scope::kLocal);
-    s.ComputeAt(total, thread);
-    const Names made = LoopsInside(s, total, thread).reduce;
-    if (!s.ok()) return;
-    s.DecomposeReduction(total, made[0]);
-    s.Unroll(made[0]);
+    ScheduleTotal(s, parts, order.columns);
     const Names axes = s.GetLoops(moves[2]);
     if (!s.ok()) return;
     Names inner;

@@ -27,6 +27,8 @@ struct WarpShape {
   int64_t Lead() const;
 };
 
+/// Whether the point is one of tiles that warpgroups make (group_tile.h).
+bool IsGroupTile(const Point& point);
 /// Rows, columns and steps of k of the tile of a block.
 int64_t WarpTileRows(const Point& point);
 int64_t WarpTileColumns(const Point& point);
@@ -60,6 +62,13 @@ std::function<Expr(const te::Indices&)> BuildWarpTiles(Group& group, const std::
                                                        const WarpShape& shape,
                                                        const WarpOperands& operands,
                                                        const Point& point);
+
+/// The loops in which a block of threads has its tile: the rows and columns of a product's result
+/// cut into tiles, whose loops are `inner`.
+std::string BindTiles(Schedule& s, const Names& lead, const std::string& rows,
+                      const std::string& columns, const Point& point, Names* inner);
+/// The results of a product whose k was cut into parts: each thread adds up its own.
+void ScheduleTotal(Schedule& s, const Parts& parts, size_t columns);
 
 /// Which axes of the block that stores are rows and columns: the last `columns`, and the `rows`
 /// before them.

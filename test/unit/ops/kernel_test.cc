@@ -437,6 +437,30 @@ TEST(Kernel, ProductsOfWarps) {
   }
 }
 
+const Machine& GroupsMachine() {
+  static const Machine machine = Machine::Of(*Target::Parse("cuda -arch=sm_90a"));
+  return machine;
+}
+
+// Sizes around the tiles of warpgroups, both ways in which a right factor lies; batches.
+TEST(Kernel, ProductsOfGroups) {
+  struct Sizes {
+    DType type;
+    std::vector<int64_t> a, b;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16);
+  for (auto [type, a, b, trans] : {Sizes{f16, {65, 64}, {64, 72}, false},
+                                   {f16, {2, 64}, {8, 64}, true},
+                                   {f16, {63, 128}, {128, 64}, false},
+                                   {DType::BFloat16(), {2, 3, 64}, {2, 64, 24}, false}}) {
+    SCOPED_TRACE(fmt::format("{} {} {} {}", type.ToString(), a.back(), b.back(), trans));
+    Case c = Product(type, a, b, trans);
+    c.bias_relu = a[0] == 65;
+    Check(c, "group_matmul", 1e-6, GroupsMachine(), a[0] == 63 ? kWarpPoints : 0);
+  }
+}
+
 // Windows that are places, and such with borders; k that is whole steps, and k that is not.
 TEST(Kernel, ConvolutionsOfWarps) {
   for (auto [channels, kernel, stride] :
@@ -483,6 +507,21 @@ TEST(Kernel, ConvolutionsAlongOneAxisByWarps) {
                     {"group", int64_t{1}},
                     {"result", std::string("f32")}};
     Check(c, "warp_image_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+TEST(Kernel, ConvolutionsOfGroups) {
+  for (auto [algorithm, side, kernel] :
+       {std::tuple<const char*, int64_t, int64_t>{"group_image_conv", 19, 3},
+        {"group_conv", 64, 1}}) {
+    SCOPED_TRACE(algorithm);
+    Case c;
+    c.op = OpKind::kConv;
+    c.inputs = {TypeOf(DType::Float(16), {2, 64, side}),
+                TypeOf(DType::Float(16), {16, 64, kernel})};
+    c.attrs = Attrs{{"pads", std::vector<int64_t>{kernel / 2, kernel / 2}},
+                    {"result", std::string("f32")}};
+    Check(c, algorithm, 1e-6, GroupsMachine(), 0);
   }
 }
 

@@ -32,6 +32,8 @@ constexpr const char* kAmx = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapid
 // With a host of its own: this machine's is part of what is printed.
 constexpr const char* kGpu =
     "cuda -arch=sm_80 -host=llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3";
+constexpr const char* kHopper =
+    "cuda -arch=sm_90a -host=llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3";
 
 constexpr Site kSites[] = {
     {kV3, R"(graph @g(%0 "x": f32[17, 40], %1 "w": f32[40, 70]) {
@@ -102,6 +104,18 @@ constexpr Site kSites[] = {
 })"},
     {kGpu, R"(graph @g(%0 "x": f16[1, 32, 12, 12], %1 "w": f16[32, 32, 3, 3]) {
   %2: f16[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
+  return %2 "y"
+})"},
+    {kHopper, R"(graph @g(%0 "x": f16[70, 128], %1 "w": f16[128, 64]) {
+  %2: f16[70, 64] = matmul(%0, %1) "k"
+  return %2 "y"
+})"},
+    {kHopper, R"(graph @g(%0 "x": f16[1, 64, 12, 12], %1 "w": f16[32, 64, 3, 3]) {
+  %2: f16[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
+  return %2 "y"
+})"},
+    {kHopper, R"(graph @g(%0 "x": f16[1, 64, 12, 12], %1 "w": f16[32, 64, 1, 1]) {
+  %2: f16[1, 32, 12, 12] = conv(%0, %1) "k"
   return %2 "y"
 })"},
     {kGpu,

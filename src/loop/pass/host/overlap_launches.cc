@@ -119,16 +119,6 @@ bool MayOverlap(const PrimFunc& kernel) {
 
 }  // namespace
 
-bool AwaitsAll(const PrimFunc& kernel, const Launch& launch) {
-  const auto names = kernel.attrs.Get<std::vector<std::string>>(kAwaitsAttr, {});
-  for (size_t i = 0; i < launch.buffers.size(); ++i) {
-    const std::string& name = kernel.buffers[i]->name;
-    const bool awaited = std::find(names.begin(), names.end(), name) != names.end();
-    if (!awaited && !IsConstant(*launch.buffers[i])) return false;
-  }
-  return true;
-}
-
 Module OverlapLaunches(const Module& module, const PassContext&) {
   std::map<std::string, Launched> launched;
   for (const auto& [name, func] : module.funcs) {

@@ -12,13 +12,9 @@
 #pragma once
 
 #include "loop/pass/pass.h"
-#include "loop/stmt.h"
 
 namespace tenon {
 
 Module OverlapLaunches(const Module& module, const PassContext& context);
-
-/// Whether the launch's kernel waits before it touches anything but constants.
-bool AwaitsAll(const PrimFunc& kernel, const Launch& launch);
 
 }  // namespace tenon

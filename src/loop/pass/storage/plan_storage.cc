@@ -36,7 +36,7 @@
 #include "dependence/access.h"
 #include "intrin/tile_intrinsic.h"
 #include "loop/arguments.h"
-#include "loop/pass/host/overlap_launches.h"
+#include "loop/launch_order.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/pass/storage/arena.h"
 #include "loop/pass/storage/storage.h"

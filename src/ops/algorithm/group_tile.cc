@@ -1,0 +1,168 @@
+// A block of one or two warpgroups has a tile of the result, each of them 64 of its rows. Step by
+// step of k, tiles of both factors are copied to shared memory, up to `stages` - 1 steps ahead, by
+// copies that nobody waits for; the products of a step read them there. How elements lie in shared
+// memory is the unit's (intrin/ptx_hopper.cc). Results leave from registers, with what follows.
+//
+//   out[…, i, j]  →  blocks over …, i / tile, j / tile:
+//                      groups over 64 rows:
+//                        for steps (pipelined): a and b of a later step to shared memory
+//                          sums += a · b
+//                        each thread stores its sums, with what follows
+#include "ops/algorithm/group_tile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "intrin/ptx_hopper.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+namespace {
+
+constexpr int64_t kRows = 64, kDepth = 64;  // of a group's product
+constexpr int64_t kThreads = 128;           // of a group
+constexpr int64_t kPiece = 8;               // elements of 16 bytes
+
+int64_t Groups(const Point& point) { return ValueOf(point, "groups"); }
+
+}  // namespace
+
+bool IsGroupTile(const Point& point) {
+  return std::any_of(point.begin(), point.end(),
+                     [](const graph::Choice& c) { return c.name == "groups"; });
+}
+
+int64_t GroupTileRows(const Point& point) { return Groups(point) * kRows; }
+
+bool HasGroupTiles(const WarpShape& shape, const Machine& machine) {
+  return WarpgroupUnit(machine, shape.type) && shape.a_vector == kPiece &&
+         shape.b_vector == kPiece && shape.k % kDepth == 0;
+}
+
+Space GroupTileSpace(const WarpShape& shape, const Machine& machine) {
+  const int64_t bytes = shape.type.Bytes();
+  Space space;
+  const Expr groups = space.Add({"groups", {1, 2}, false, true});
+  const Expr columns = space.Add({"columns", {64, 128, 256}, false, true});
+  const Expr depth = space.Add({"depth", {kDepth}, false, true});
+  const Expr stages = space.Add({"stages", {2, 3, 4, 6}, false, true});
+  const Expr parts = space.Add({"parts", {1, 2, 3, 4, 6, 8, 12, 16}, false, true});
+  space.Add({"b_along_k", {shape.b_along_k ? 1 : 0}, false, true});
+  space.Require(Le((groups * IndexConst(kRows) + columns) * depth * stages * IndexConst(bytes),
+                   IndexConst(machine.memory[0].capacity_bytes)));
+  // All threads of a block have some pieces in each turn.
+  space.Require(Eq(columns * depth % (groups * IndexConst(kThreads * kPiece)), IndexConst(0)));
+  const Expr steps = IndexConst(shape.k / kDepth);
+  space.Require(Eq(steps % parts, IndexConst(0)));
+  space.Require(Or(Eq(parts, IndexConst(1)), Le(parts * IndexConst(2), steps)));
+  return space;
+}
+
+// In a step threads begin copies, a piece each, meet, and wait for their products, one after the
+// other; only other blocks of a multiprocessor do something else in the meantime. What is constant
+// was measured on an H100, in cycles.
+WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Point& point) {
+  constexpr double kStepCycles = 180, kPieceCycles = 0.15, kBlockCycles = 300;
+  const Machine& machine = site.machine;
+  const ComputeUnit& unit = *WarpgroupUnit(machine, shape.type);
+  const int64_t rows = WarpTileRows(point), columns = WarpTileColumns(point);
+  const int64_t parts = ValueOf(point, "parts"), stages = ValueOf(point, "stages");
+  const int64_t blocks = shape.Lead() * CeilDiv(shape.m, rows) * CeilDiv(shape.n, columns) * parts;
+  const auto all = static_cast<double>(blocks);
+  const int64_t steps_per_block = WarpTileDepth(shape, point) / kDepth / parts;
+  const auto steps = static_cast<double>(steps_per_block);
+  const auto elements = static_cast<double>((rows + columns) * kDepth);
+  const double shared = elements * static_cast<double>(stages * shape.type.Bytes());
+  const double fit = static_cast<double>(machine.memory[0].capacity_bytes) / shared;
+  const double together =
+      std::clamp(all / static_cast<double>(machine.workers), 1.0, std::clamp(fit, 1.0, 4.0));
+  const double per_cycle =
+      static_cast<double>(unit.m * unit.n * unit.k) * unit.per_second / machine.cycles_per_second;
+  const double products = static_cast<double>(rows * columns * kDepth) / per_cycle;
+  const double copies = elements / kPiece * kPieceCycles;
+  // With few stages, what has been begun is waited for.
+  const double wait = kStepCycles * static_cast<double>(stages) / static_cast<double>(stages - 1);
+  const double step = std::max({products, copies, (wait + products + copies) / together});
+  const auto lanes = static_cast<double>(machine.VectorUnit(DType::Float(32)).n);
+  WorkDescription work;
+  work.team = machine.workers;
+  work.tiles = blocks;
+  work.vector_ops = all * (steps * step + kBlockCycles / together) * lanes + EpilogueElements(site);
+  const double bytes = shape.type.Bytes();
+  work.bytes[1] = all * steps * static_cast<double>(kDepth * (rows + columns)) * bytes;
+  work.bytes[2] = BorderBytes(site.region);
+  if (parts > 1) {
+    work.bytes[1] += 2.0 * all * static_cast<double>(rows * columns) * 4;
+    work.barriers = 3;  // another launch
+  }
+  return work;
+}
+
+namespace {
+
+// All threads of a block bring a tile.
+void BringGroupTile(Schedule& s, const std::string& block, DType type, const Point& point) {
+  const Names loops = s.GetLoops(block);
+  if (!s.ok()) return;
+  const std::string all = s.Fuse({loops[loops.size() - 2], loops.back()});
+  const Names parts = s.Split(all, {-1, Groups(point), kThreads, kPiece});
+  s.Unroll(parts[0]);
+  s.Bind(parts[1], ThreadAxis::kThreadIdxY);
+  s.Bind(parts[2], ThreadAxis::kThreadIdxX);
+  BringPiece(s, type, parts[3], kPiece);
+}
+
+// The sums of the group that has `at`, and the tiles that they are made of.
+void ScheduleGroupProducts(Schedule& s, const std::string& sums, const Names& tiles,
+                           const std::string& at, const Point& point) {
+  const DType type = WrittenType(s, tiles[0]);
+  s.SetScope(WrittenBuffer(s, sums), Scope::kFragment);
+  s.ComputeAt(sums, at);
+  const InnerLoops in = LoopsInside(s, sums, at);
+  if (!s.ok()) return;
+  const size_t r = in.spatial.size();
+  const Names k = s.Split(in.reduce[0], {-1, kDepth});
+  const std::string rows = in.spatial[r - 2];
+  s.Reorder({k[0], rows, in.spatial[r - 1], k[1]});
+  for (const std::string& tile : tiles) {
+    s.SetScope(WrittenBuffer(s, tile), Scope::kShared);
+    s.ComputeAt(tile, k[0]);
+  }
+  s.DecomposeReduction(sums, k[0]);
+  // Products first: then a tile is written over only by copies that begin after the products that
+  // read it.
+  s.SoftwarePipeline(k[0], {0, 0, ValueOf(point, "stages") - 1}, {1, 2, 0});
+  for (const std::string& tile : tiles) BringGroupTile(s, tile, type, point);
+  s.Tensorize(rows, fmt::format("{}{}k{}.{}{}", kWarpgroupRows, ValueOf(point, "columns"), kDepth,
+                                type.ToString(), ValueOf(point, "b_along_k") == 1 ? ".t" : ""));
+}
+
+}  // namespace
+
+void ScheduleGroupTiles(Schedule& s, const Parts& parts, const Machine&, const Point& point,
+                        const WarpOrder& order) {
+  const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, and sums of parts on their way
+  const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
+  const std::string store = OnlyBlock(s, parts, BlockRole::kOutput);
+  if (!s.ok() || moves.size() < 2) return;
+  const bool in_parts = ValueOf(point, "parts") > 1;
+  if (in_parts) ScheduleTotal(s, parts, order.columns);
+  const Names axes = s.GetLoops(in_parts ? moves[2] : store);
+  if (!s.ok()) return;
+  const WarpOrder own = in_parts ? WarpOrder{} : order;
+  const auto fused = [&](Names loops) { return loops.size() > 1 ? s.Fuse(loops) : loops[0]; };
+  const auto columns = axes.end() - static_cast<long>(own.columns);
+  const auto rows = columns - static_cast<long>(own.rows);
+  const std::string j = fused({columns, axes.end()}), i = fused({rows, columns});
+  Names inner;
+  BindTiles(s, {axes.begin(), rows}, i, j, point, &inner);
+  if (!s.ok()) return;
+  const Names group = s.Split(inner[0], {Groups(point), kRows});
+  s.Bind(group[0], ThreadAxis::kThreadIdxY);
+  s.Vectorize(inner[1]);
+  ScheduleGroupProducts(s, sums, {moves[0], moves[1]}, group[0], point);
+}
+
+}  // namespace tenon::ops
