@@ -104,6 +104,7 @@ class Importer : private RegionImporter {
 
   int64_t OpsetOf(const NodeProto& node) const { return node.opset ? node.opset : opset_; }
   Status CheckHeader(const ModelProto& model);
+  void NoteMissingImports(const ModelProto& model);
   void CheckOperators(const GraphProto& g);
   Status CheckShapeOptions(const GraphProto& g) const;
   Expected<Tensor> ReadInitializer(const TensorProto& t);
@@ -319,6 +320,33 @@ void CollectNodes(const GraphProto& g, std::vector<std::pair<const NodeProto*, s
   }
 }
 
+// Of a domain that nothing imports the newest operators are taken.
+void Importer::NoteMissingImports(const ModelProto& model) {
+  std::set<std::string_view> imported;
+  const auto add = [&](const std::vector<OpsetId>& ids) {
+    for (const OpsetId& id : ids) imported.insert(id.domain == "ai.onnx" ? "" : id.domain);
+  };
+  add(model.opset_imports);
+  for (const FunctionProto& f : model.functions) add(f.opset_imports);
+  if (opset_ == 0) imported.erase("");
+  std::vector<std::pair<const NodeProto*, size_t>> nodes;
+  CollectNodes(model.graph, &nodes);
+  for (const auto& [node, index] : nodes) {
+    const std::string_view domain = DomainOf(*node);
+    if (domain.empty() && node->opset != 0) continue;  // of a function, which imports it
+    if (!domain.empty() && !FindRow(domain, node->op_type, kMaxOpset)) continue;
+    if (!imported.insert(domain).second) continue;
+    notes_.push_back(
+        domain.empty()
+            ? fmt::format("the model imports no version of the default domain: its operators are "
+                          "those of opset {}",
+                          kMaxOpset)
+            : fmt::format("the model imports no version of the domain {}: its operators are the "
+                          "newest",
+                          Quoted(domain)));
+  }
+}
+
 Status Importer::CheckHeader(const ModelProto& model) {
   if (!model.has_graph)
     return Error("model", "expected an ONNX model with a graph, but there is none");
@@ -336,18 +364,8 @@ Status Importer::CheckHeader(const ModelProto& model) {
     }
     opset_ = id.version;
   }
-  if (opset_ == 0) {
-    std::vector<std::pair<const NodeProto*, size_t>> nodes;
-    CollectNodes(model.graph, &nodes);
-    for (const auto& [node, index] : nodes) {
-      if (!DomainOf(*node).empty()) continue;
-      notes_.push_back(fmt::format(
-          "the model imports no version of the default domain: its operators are those of opset {}",
-          kMaxOpset));
-      break;
-    }
-    opset_ = kMaxOpset;
-  }
+  NoteMissingImports(model);
+  if (opset_ == 0) opset_ = kMaxOpset;
   for (const FunctionProto& f : model.functions) {
     for (const OpsetId& id : f.opset_imports) {
       const bool fits = id.version >= kMinOpset && id.version <= kMaxOpset;
@@ -752,7 +770,10 @@ Expected<graph::Graph> Importer::Run(const ModelProto& model) {
     return std::move(errors_);
   }
   builder_.graph().name = "main";
-  if (!notes_.empty()) builder_.graph().metadata["notes"] = Join(notes_, "; ");
+  if (!notes_.empty()) {
+    builder_.graph().metadata["notes"] = Join(notes_, "; ");
+    if (options_.warn) options_.warn(fmt::format("{}: note: {}", file_->path, Join(notes_, "; ")));
+  }
   for (const auto& [key, value] : model.metadata)
     builder_.graph().metadata[std::string(key)] = std::string(value);
   graph::Graph out = std::move(builder_).Finish();

@@ -92,6 +92,13 @@ TEST(Hostile, Versions) {
   EXPECT_EQ(
       newest->metadata.at("notes"),
       "the model imports no version of the default domain: its operators are those of opset 28");
+  Model of_others;
+  of_others.Input("x", {4}).Node("Gelu", {"x"}, {"y"}, {}, "com.microsoft").Output("y");
+  const Expected<graph::Graph> others = Import(of_others);
+  ASSERT_TRUE(others) << ToString(others.errors());
+  EXPECT_EQ(others->metadata.at("notes"),
+            "the model imports no version of the domain 'com.microsoft': its operators are the "
+            "newest");
   m.opset = 9999;
   EXPECT_SAYS(m, "expected operator set 1 to 28, but got 9999");
   m.opset = 29;
