@@ -21,11 +21,11 @@ namespace tenon::ops {
 
 namespace {
 
-constexpr int64_t kRows = 64, kDepth = 64;  // of a group's product
-constexpr int64_t kThreads = 128;           // of a group
-constexpr int64_t kPiece = 8;               // elements of 16 bytes
+constexpr int64_t kGroupRows = 64, kGroupDepth = 64;  // of a group's product
+constexpr int64_t kGroupThreads = 128;                // of a group
+constexpr int64_t kGroupPiece = 8;                    // elements of 16 bytes
 
-int64_t Groups(const Point& point) { return ValueOf(point, "groups"); }
+int64_t GroupsOf(const Point& point) { return ValueOf(point, "groups"); }
 
 }  // namespace
 
@@ -34,11 +34,11 @@ bool IsGroupTile(const Point& point) {
                      [](const graph::Choice& c) { return c.name == "groups"; });
 }
 
-int64_t GroupTileRows(const Point& point) { return Groups(point) * kRows; }
+int64_t GroupTileRows(const Point& point) { return GroupsOf(point) * kGroupRows; }
 
 bool HasGroupTiles(const WarpShape& shape, const Machine& machine) {
-  return WarpgroupUnit(machine, shape.type) && shape.a_vector == kPiece &&
-         shape.b_vector == kPiece && shape.k % kDepth == 0;
+  return WarpgroupUnit(machine, shape.type) && shape.a_vector == kGroupPiece &&
+         shape.b_vector == kGroupPiece && shape.k % kGroupDepth == 0;
 }
 
 Space GroupTileSpace(const WarpShape& shape, const Machine& machine) {
@@ -46,15 +46,16 @@ Space GroupTileSpace(const WarpShape& shape, const Machine& machine) {
   Space space;
   const Expr groups = space.Add({"groups", {1, 2}, false, true});
   const Expr columns = space.Add({"columns", {64, 128, 256}, false, true});
-  const Expr depth = space.Add({"depth", {kDepth}, false, true});
+  const Expr depth = space.Add({"depth", {kGroupDepth}, false, true});
   const Expr stages = space.Add({"stages", {2, 3, 4, 6}, false, true});
   const Expr parts = space.Add({"parts", {1, 2, 3, 4, 6, 8, 12, 16}, false, true});
   space.Add({"b_along_k", {shape.b_along_k ? 1 : 0}, false, true});
-  space.Require(Le((groups * IndexConst(kRows) + columns) * depth * stages * IndexConst(bytes),
+  space.Require(Le((groups * IndexConst(kGroupRows) + columns) * depth * stages * IndexConst(bytes),
                    IndexConst(machine.memory[0].capacity_bytes)));
   // All threads of a block have some pieces in each turn.
-  space.Require(Eq(columns * depth % (groups * IndexConst(kThreads * kPiece)), IndexConst(0)));
-  const Expr steps = IndexConst(shape.k / kDepth);
+  space.Require(
+      Eq(columns * depth % (groups * IndexConst(kGroupThreads * kGroupPiece)), IndexConst(0)));
+  const Expr steps = IndexConst(shape.k / kGroupDepth);
   space.Require(Eq(steps % parts, IndexConst(0)));
   space.Require(Or(Eq(parts, IndexConst(1)), Le(parts * IndexConst(2), steps)));
   return space;
@@ -71,17 +72,17 @@ WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Po
   const int64_t parts = ValueOf(point, "parts"), stages = ValueOf(point, "stages");
   const int64_t blocks = shape.Lead() * CeilDiv(shape.m, rows) * CeilDiv(shape.n, columns) * parts;
   const auto all = static_cast<double>(blocks);
-  const int64_t steps_per_block = WarpTileDepth(shape, point) / kDepth / parts;
+  const int64_t steps_per_block = WarpTileDepth(shape, point) / kGroupDepth / parts;
   const auto steps = static_cast<double>(steps_per_block);
-  const auto elements = static_cast<double>((rows + columns) * kDepth);
+  const auto elements = static_cast<double>((rows + columns) * kGroupDepth);
   const double shared = elements * static_cast<double>(stages * shape.type.Bytes());
   const double fit = static_cast<double>(machine.memory[0].capacity_bytes) / shared;
   const double together =
       std::clamp(all / static_cast<double>(machine.workers), 1.0, std::clamp(fit, 1.0, 4.0));
   const double per_cycle =
       static_cast<double>(unit.m * unit.n * unit.k) * unit.per_second / machine.cycles_per_second;
-  const double products = static_cast<double>(rows * columns * kDepth) / per_cycle;
-  const double copies = elements / kPiece * kPieceCycles;
+  const double products = static_cast<double>(rows * columns * kGroupDepth) / per_cycle;
+  const double copies = elements / kGroupPiece * kPieceCycles;
   // With few stages, what has been begun is waited for.
   const double wait = kStepCycles * static_cast<double>(stages) / static_cast<double>(stages - 1);
   const double step = std::max({products, copies, (wait + products + copies) / together});
@@ -91,7 +92,7 @@ WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Po
   work.tiles = blocks;
   work.vector_ops = all * (steps * step + kBlockCycles / together) * lanes + EpilogueElements(site);
   const double bytes = shape.type.Bytes();
-  work.bytes[1] = all * steps * static_cast<double>(kDepth * (rows + columns)) * bytes;
+  work.bytes[1] = all * steps * static_cast<double>(kGroupDepth * (rows + columns)) * bytes;
   work.bytes[2] = BorderBytes(site.region);
   if (parts > 1) {
     work.bytes[1] += 2.0 * all * static_cast<double>(rows * columns) * 4;
@@ -107,11 +108,11 @@ void BringGroupTile(Schedule& s, const std::string& block, DType type, const Poi
   const Names loops = s.GetLoops(block);
   if (!s.ok()) return;
   const std::string all = s.Fuse({loops[loops.size() - 2], loops.back()});
-  const Names parts = s.Split(all, {-1, Groups(point), kThreads, kPiece});
+  const Names parts = s.Split(all, {-1, GroupsOf(point), kGroupThreads, kGroupPiece});
   s.Unroll(parts[0]);
   s.Bind(parts[1], ThreadAxis::kThreadIdxY);
   s.Bind(parts[2], ThreadAxis::kThreadIdxX);
-  BringPiece(s, type, parts[3], kPiece);
+  BringPiece(s, type, parts[3], kGroupPiece);
 }
 
 // The sums of the group that has `at`, and the tiles that they are made of.
@@ -123,7 +124,7 @@ void ScheduleGroupProducts(Schedule& s, const std::string& sums, const Names& ti
   const InnerLoops in = LoopsInside(s, sums, at);
   if (!s.ok()) return;
   const size_t r = in.spatial.size();
-  const Names k = s.Split(in.reduce[0], {-1, kDepth});
+  const Names k = s.Split(in.reduce[0], {-1, kGroupDepth});
   const std::string rows = in.spatial[r - 2];
   s.Reorder({k[0], rows, in.spatial[r - 1], k[1]});
   for (const std::string& tile : tiles) {
@@ -135,8 +136,9 @@ void ScheduleGroupProducts(Schedule& s, const std::string& sums, const Names& ti
   // read it.
   s.SoftwarePipeline(k[0], {0, 0, ValueOf(point, "stages") - 1}, {1, 2, 0});
   for (const std::string& tile : tiles) BringGroupTile(s, tile, type, point);
-  s.Tensorize(rows, fmt::format("{}{}k{}.{}{}", kWarpgroupRows, ValueOf(point, "columns"), kDepth,
-                                type.ToString(), ValueOf(point, "b_along_k") == 1 ? ".t" : ""));
+  s.Tensorize(rows,
+              fmt::format("{}{}k{}.{}{}", kWarpgroupRows, ValueOf(point, "columns"), kGroupDepth,
+                          type.ToString(), ValueOf(point, "b_along_k") == 1 ? ".t" : ""));
 }
 
 }  // namespace
@@ -159,7 +161,7 @@ void ScheduleGroupTiles(Schedule& s, const Parts& parts, const Machine&, const P
   Names inner;
   BindTiles(s, {axes.begin(), rows}, i, j, point, &inner);
   if (!s.ok()) return;
-  const Names group = s.Split(inner[0], {Groups(point), kRows});
+  const Names group = s.Split(inner[0], {GroupsOf(point), kGroupRows});
   s.Bind(group[0], ThreadAxis::kThreadIdxY);
   s.Vectorize(inner[1]);
   ScheduleGroupProducts(s, sums, {moves[0], moves[1]}, group[0], point);
