@@ -46,6 +46,9 @@ constexpr GraphStep kSteps[] = {
      "on what split_taps has left; weights have their final values. Its sums have other products "
      "than the operator's, which `exact` forbids and fewer bits would not bear",
      "fp32"},
+    {"whole_channels", 1, "weights have their final values; what has 16 bits has pieces of 8",
+     "fp16"},
+    {"whole_channels", 1, "likewise", "bf16"},
     {"match_signs", 2, "sums of rows and columns may be there already, from zero points"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"split_concat", 0, "on what common_subexpressions have left"},
