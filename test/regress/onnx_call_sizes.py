@@ -62,6 +62,11 @@ def add_movement():
     add("range", "Range", [(TensorProto.INT64, [])] * 3, [number(0, 7, 2), number(10, 0, -3), number(5, 5, 1), number(3, 9, -1)],
         errors=[(number(0, 5, 0), "Expected the size"), (number(-2**63, 2**63 - 1, 1), "Expected the size"), (number(2**63 - 1, -2**63, -1), "Expected the size")],
         dtype=TensorProto.INT64)
+    def real(*values):
+        return tuple(np.array(v, np.float32) for v in values)
+    add("range_of_floats", "Range", [(TensorProto.FLOAT, [])] * 3, [real(0, 2, 0.5), real(1, -1, -0.75), real(0, 5, np.inf)],
+        errors=[(real(0, 5, 0), "Expected the size"), (real(0, 5, np.nan), "Expected the size"), (real(np.nan, 5, 1), "Expected the size"),
+                (real(0, np.inf, 1), "Expected the size")])
     add("squeeze", "Squeeze", [[1, 4, 1], [1]], [(i64(0),), (i64(2),), (i64(-1),), (i64(-3),)], errors=[((i64(1),), "Expected")])
     add("unsqueeze", "Unsqueeze", [[3, 4], [2]], [(i64(0, 1),), (i64(3, 0),), (i64(-1, 1),), (i64(-1, -2),)], errors=[((i64(0, 4),), "in -4..=3, but got 4")])
 

@@ -134,14 +134,16 @@ def add_contrib():
     table = rng.integers(0, 256, (9, 32)).astype(np.uint8)
     add("blocks", "GatherBlockQuantized", [table, ints(0, 8, -9), np.abs(rand(9, 4))], 1, [], [(ints(0, 9, 1), 9, "-9..=8")], constants=(0, 2), domain=MS, bits=4, block_size=16)
     add("embedding", "EmbedLayerNormalization", [ints(1, 6, 0, dtype=i32).reshape(1, 3), ints(0, 1, 0, dtype=i32).reshape(1, 3), rand(7, 8), rand(3, 8), rand(2, 8), rand(8), rand(8)],
-        0, [], [(ints(1, 7, 0, dtype=i32).reshape(1, 3), 7, "-7..=6")], domain=MS, outputs=2)
+        0, [], [(ints(1, 7, 0, dtype=i32).reshape(1, 3), 7, "0..=6")], domain=MS, outputs=2)
     add("segments", "EmbedLayerNormalization", [ints(1, 6, 0, dtype=i32).reshape(1, 3), ints(0, 1, 0, dtype=i32).reshape(1, 3), rand(7, 8), rand(3, 8), rand(2, 8), rand(8), rand(8)],
-        1, [], [(ints(0, 2, 0, dtype=i32).reshape(1, 3), 2, "-2..=1")], domain=MS, outputs=2)
+        1, [], [(ints(0, 2, 0, dtype=i32).reshape(1, 3), 2, "0..=1"), (ints(0, -1, 0, dtype=i32).reshape(1, 3), -1, "0..=1")], domain=MS, outputs=2)
     order = ints(*([3, 1, 0, 2] * 16), dtype=i32)
     add("block_order", "MatMulNBits", [rand(2, 64), rng.integers(0, 256, (24, 4, 8)).astype(np.uint8), np.abs(rand(24, 4)), None, order], 4, [],
         [(np.where(np.arange(64) == 63, 4, order).astype(i32), 4, "0..=3")], constants=(1, 2), domain=MS, K=64, N=24, bits=4, block_size=16)
     add("first_place", "RotaryEmbedding", [rand(1, 2, 3, 4), ints(2), rand(5, 2), rand(5, 2)], 1, [ints(0), ints(1)],
         [(ints(3), 3, "0..=2"), (ints(-1), -1, "0..=2"), (ints(2**63 - 1), 2**63 - 1, "0..=2")], domain=MS)
+    add("place_of_each", "RotaryEmbedding", [rand(1, 2, 3, 4), ints(0, 4, 2).reshape(1, 3), rand(5, 2), rand(5, 2)], 1, [],
+        [(ints(0, 5, 2).reshape(1, 3), 5, "0..=4"), (ints(0, -1, 2).reshape(1, 3), -1, "0..=4")], domain=MS)
     heads = {"num_heads": 2, "kv_num_heads": 1, "domain": MS, "outputs": 3}
     add("lengths_of_keys", "GroupQueryAttention", [rand(1, 3, 16), rand(1, 3, 8), rand(1, 3, 8), rand(1, 1, 2, 8), rand(1, 1, 2, 8), ints(4, dtype=i32), np.array(5, i32)],
         5, [], [(ints(5, dtype=i32), 5, "0..=4"), (ints(-1, dtype=i32), -1, "0..=4")], constants=(6,), **heads)

@@ -275,7 +275,7 @@ Status ImportEmbedLayerNorm(OpContext& c) {
   if (!placed) TN_RETURN_IF_ERROR(RequireRows(c, 3, words.dim(1)));
   const auto rows = [&](size_t table, size_t i, const Val& at) {
     const bool given = i == 8 ? placed : c.Has(i);
-    const Val row = Gather(f.In(table), given ? IndicesInto(c, i, at, table, 0) : at, 0);
+    const Val row = Gather(f.In(table), given ? InRange(c, i, at, f.In(table).dim(0)) : at, 0);
     return Widened(numbers(table, row));
   };
   Val sum = rows(2, 0, words) + rows(3, 8, places);

@@ -472,7 +472,7 @@ Status ImportContribRotaryEmbedding(OpContext& c) {
   // Of each token, or of the first.
   const bool each = c.Rank(1) == 2;
   const Expr firsts = graph::DimAdd(graph::DimSub(f.In(2).dim(0), x.dim(2)), IndexConst(1));
-  const Val given = each ? IndicesInto(c, 1, f.In(1), 2, 0) : InRange(c, 1, f.In(1), firsts);
+  const Val given = InRange(c, 1, f.In(1), each ? f.In(2).dim(0) : firsts);
   const Val places = each ? given : Unsqueeze(f.Iota(x.dim(2)) + given, 0);
   const Val y = Rotated(x, AtPlaces(f.In(2), places), AtPlaces(f.In(3), places), part, interleaved);
   return f.Result(joined ? JoinHeads(y) : y);

@@ -157,8 +157,8 @@ Status RangeByCall(OpContext& c) {
   Val count;
   if (start.dtype().IsFloat()) {
     const auto wide = [](const Val& v) { return Cast(v, DType::Float(64)); };
-    count = Cast(Max(Apply(OpKind::kCeil, (wide(limit) - wide(start)) / wide(delta)), 0),
-                 DType::Int(64));
+    const Val steps = Apply(OpKind::kCeil, (wide(limit) - wide(start)) / wide(delta));
+    count = Where(Apply(OpKind::kIsNan, steps), -1, Cast(Max(steps, 0), DType::Int(64)));
   } else {
     // As unsigned numbers, ways and steps are right however far apart the ends are.
     const auto wide = [](const Val& v) { return Cast(v, DType::Int(64)); };
