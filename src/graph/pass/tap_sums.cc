@@ -12,7 +12,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kMostTaps = 4;
+constexpr int64_t kFewTaps = 4;
 
 /// The convolution in numbers: images, channels, places of the image, taps, places of the result.
 struct TapShape {
@@ -41,7 +41,7 @@ std::optional<TapShape> TapShapeOf(const Graph& g, const Node& conv) {
   const Ints strides = conv.attrs.Get<Ints>("strides", {1});
   const Ints dilations = conv.attrs.Get<Ints>("dilations", {1});
   const Ints pads = conv.attrs.Get<Ints>("pads", {0, 0});
-  if (!single || s.taps < 1 || s.taps > kMostTaps || strides != Ints{1} || pads.size() != 2 ||
+  if (!single || s.taps < 1 || s.taps > kFewTaps || strides != Ints{1} || pads.size() != 2 ||
       dilations.size() != 1 || conv.attrs.GetFloat("pad_value", 0) != 0) {
     return std::nullopt;
   }

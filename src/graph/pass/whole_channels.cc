@@ -7,7 +7,7 @@ namespace tenon::graph {
 
 namespace {
 
-const DType kF32 = DType::Float(32);
+const DType kPlain32 = DType::Float(32);
 constexpr int64_t kPiece = 8;  // of 16 bits each
 // Of an element of a window that is computed by itself.
 constexpr double kOperations = 10;
@@ -25,12 +25,12 @@ Expected<ValueId> Filled(Builder& b, ValueId v, int64_t channels, const std::str
 // Of a convolution with too few; 0: it has enough, or must stay.
 int64_t FewChannels(const Graph& g, const Node& conv, const Machine& machine) {
   const auto w = g.type(conv.inputs[1]).StaticDims(), y = g.type(conv.outputs[0]).StaticDims();
-  if (!w || !y || w->size() < 3 || g.type(conv.inputs[0]).dtype != kF32) return 0;
+  if (!w || !y || w->size() < 3 || g.type(conv.inputs[0]).dtype != kPlain32) return 0;
   const int64_t channels = (*w)[1];
   double elements = static_cast<double>((*y)[0] * channels);  // of all windows
   for (size_t i = 2; i < w->size(); ++i) elements *= static_cast<double>((*y)[i] * (*w)[i]);
-  const double a_second =
-      machine.cycles_per_second * static_cast<double>(machine.workers * machine.VectorUnit(kF32).n);
+  const double a_second = machine.cycles_per_second *
+                          static_cast<double>(machine.workers * machine.VectorUnit(kPlain32).n);
   if (elements * kOperations < machine.launch_seconds * a_second) return 0;
   const bool one_group = conv.attrs.GetInt("group", 1) == 1;
   const bool many_maps = (*w)[0] >= kPiece;
@@ -40,7 +40,7 @@ int64_t FewChannels(const Graph& g, const Node& conv, const Machine& machine) {
 bool HasMatrixUnits(const Machine& machine) {
   const DType f16 = DType::Float(16), bf16 = DType::BFloat16();
   return machine.warp > 0 &&
-         (machine.MatrixUnit(f16, f16, kF32) || machine.MatrixUnit(bf16, bf16, kF32));
+         (machine.MatrixUnit(f16, f16, kPlain32) || machine.MatrixUnit(bf16, bf16, kPlain32));
 }
 
 }  // namespace

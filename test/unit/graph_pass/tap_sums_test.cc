@@ -10,7 +10,7 @@
 namespace tenon::graph {
 namespace {
 
-Graph Convolution(int64_t taps, bool turned, const std::string& attrs, int64_t places) {
+Graph FewTaps(int64_t taps, bool turned, const std::string& attrs, int64_t places) {
   std::string weights;
   for (int64_t i = 0; i < 3 * taps; ++i) weights += (i ? ", " : "") + std::to_string(i % 5 - 2);
   const std::string k = std::to_string(taps), t = std::to_string(places);
@@ -30,9 +30,8 @@ TEST(TapSums, KeepTheMeaning) {
   const Machine machine = Machine::Of(Target::Parse("cuda -arch=sm_80").value());
   for (const bool turned : {false, true}) {
     for (const Graph& before :
-         {Convolution(1, turned, "", 9), Convolution(2, turned, ", dilations: [3]", 6),
-          Convolution(3, turned, ", pads: [0, 2]", 9),
-          Convolution(4, turned, ", pads: [3, 0]", 9)}) {
+         {FewTaps(1, turned, "", 9), FewTaps(2, turned, ", dilations: [3]", 6),
+          FewTaps(3, turned, ", pads: [0, 2]", 9), FewTaps(4, turned, ", pads: [3, 0]", 9)}) {
       const Graph after = TapSums(before, {&machine});
       ASSERT_TRUE(Verify(after)) << Print(after);
       for (const Node& n : after.nodes) EXPECT_NE(n.op, OpKind::kConv) << Print(after);

@@ -1,7 +1,7 @@
 // Two things are gained. A launch behind another one is got ready while that one ends, which is
 // never slower. And it can be let in before: its blocks come as soon as those of the launch before
 // are all there, load their weights, and wait. But blocks that come early come where there is room,
-// not where each has a multiprocessor for itself, and so will they compute. Work of a few
+// not where each has a multiprocessor for itself, and so will they compute. ThreadWork of a few
 // statements for each thread does not mind; a product's tiles do, and take half as long again. So
 // whoever is launched before short work alone lets it begin.
 #include "loop/pass/host/overlap_launches.h"
@@ -25,19 +25,19 @@ namespace {
 constexpr double kMostStatements = 64, kMostThreads = 1 << 16, kMostLoaders = 1 << 18;
 
 /// What all launches of a kernel have in common, and where they stand.
-struct Launched {
+struct LaunchPlaces {
   bool follows = false;        // another launch, in some place
   std::set<size_t> changing;   // parameters that are no constants in some place
   std::set<std::string> next;  // kernels that are launched behind it
 };
 
-bool IsConstant(const RegionNode& region) { return region.buffer->scope == Scope::kConst; }
+bool IsConstantRegion(const RegionNode& region) { return region.buffer->scope == Scope::kConst; }
 
 // Goes over one host function. What is launched in a loop follows itself, and what branches launch
 // follows either.
-class Reader {
+class LaunchReader {
  public:
-  Reader(const PrimFunc& host, std::map<std::string, Launched>* out) : out_(*out) {
+  LaunchReader(const PrimFunc& host, std::map<std::string, LaunchPlaces>* out) : out_(*out) {
     Visit(host.body);
   }
 
@@ -54,21 +54,21 @@ class Reader {
   }
 
   void Add(const Launch& launch) {
-    Launched& own = out_[launch.kernel];
+    LaunchPlaces& own = out_[launch.kernel];
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      if (!IsConstant(*launch.buffers[i])) own.changing.insert(i);
+      if (!IsConstantRegion(*launch.buffers[i])) own.changing.insert(i);
     }
     own.follows |= !before_.empty();
     for (const std::string& name : before_) out_[name].next.insert(launch.kernel);
     before_ = {launch.kernel};
   }
 
-  std::map<std::string, Launched>& out_;
+  std::map<std::string, LaunchPlaces>& out_;
   std::set<std::string> before_;  // whose launch may be the last so far
 };
 
 // What one thread of a statement does, and how many there are; infinite where sizes say so.
-struct Work {
+struct ThreadWork {
   double statements = 0, threads = 1;
 };
 
@@ -76,12 +76,12 @@ double ExtentOf(const For& loop) {
   return static_cast<double>(AsInt(loop.extent).value_or(INT64_MAX));
 }
 
-Work WorkOf(const Stmt& stmt) {
-  Work out;
+ThreadWork ThreadWorkOf(const Stmt& stmt) {
+  ThreadWork out;
   PreOrder(stmt, [&](const NodeRef& n) {
     const auto* loop = As<For>(n);
     if (loop) {
-      const Work inside = WorkOf(loop->body);
+      const ThreadWork inside = ThreadWorkOf(loop->body);
       const bool thread = loop->for_kind == ForKind::kThread;
       const bool apart = thread || loop->for_kind == ForKind::kVectorized;
       out.statements += inside.statements * (apart ? 1 : ExtentOf(*loop));
@@ -95,18 +95,18 @@ Work WorkOf(const Stmt& stmt) {
   return out;
 }
 
-double BytesOf(const BufferNode& buffer) {
+double StaticBytesOf(const BufferNode& buffer) {
   double bytes = buffer.dtype.Bytes();
   for (const Expr& extent : buffer.shape)
     bytes *= static_cast<double>(AsInt(extent).value_or(INT64_MAX));
   return bytes;
 }
 
-bool IsShort(const PrimFunc& kernel, const Launched& own) {
-  const Work work = WorkOf(kernel.body);
+bool IsShort(const PrimFunc& kernel, const LaunchPlaces& own) {
+  const ThreadWork work = ThreadWorkOf(kernel.body);
   double constant = 0, changing = 0;
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
-    (own.changing.contains(i) ? changing : constant) += BytesOf(*kernel.buffers[i]);
+    (own.changing.contains(i) ? changing : constant) += StaticBytesOf(*kernel.buffers[i]);
   return work.statements <= kMostStatements &&
          work.threads <= (constant > changing ? kMostLoaders : kMostThreads);
 }
@@ -120,9 +120,9 @@ bool MayOverlap(const PrimFunc& kernel) {
 }  // namespace
 
 Module OverlapLaunches(const Module& module, const PassContext&) {
-  std::map<std::string, Launched> launched;
+  std::map<std::string, LaunchPlaces> launched;
   for (const auto& [name, func] : module.funcs) {
-    if (func->func_kind == FuncKind::kHost) Reader(*func, &launched);
+    if (func->func_kind == FuncKind::kHost) LaunchReader(*func, &launched);
   }
   Module out = module;
   for (const auto& [name, own] : launched) {
