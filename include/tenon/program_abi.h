@@ -14,8 +14,9 @@
  *
  * Encoding: words of 32 bits, in this order.
  *   program = TN_PROGRAM_MAGIC, number of slots, number of strings, their lengths in bytes,
- *             number of inputs, for each its slot and its type,
+ *             number of inputs, for each its slot, its name and its type,
  *             frame, number of outputs, for each its slot and its type, the strings' bytes
+ *   name    = its length in bytes, as many bytes, filled up to whole words
  *   type    = TN_TYPE_TENSOR dtype (a tn_dl_data_type) | TN_TYPE_STRINGS
  *             | TN_TYPE_SEQUENCE type | TN_TYPE_OPTIONAL type
  *             | TN_TYPE_MAP type-of-keys type-of-values
@@ -33,7 +34,7 @@
 extern "C" {
 #endif
 
-#define TN_PROGRAM_MAGIC 0x31504e54 /* "TNP1" */
+#define TN_PROGRAM_MAGIC 0x32504e54 /* "TNP2" */
 
 enum { TN_TYPE_TENSOR, TN_TYPE_STRINGS, TN_TYPE_SEQUENCE, TN_TYPE_OPTIONAL, TN_TYPE_MAP };
 
@@ -99,7 +100,9 @@ static inline uint32_t tn_step_reads(int32_t operation) {
   }
 }
 
-/* Provided by the library: its parts as packed functions, and the program. */
+/* Provided by the library: its parts as packed functions, and the program. A part takes tensors
+ * alone, and it relies on what is done where values enter a call: they are compact, aligned to
+ * their elements and on the host where it runs there. */
 int32_t tn_program_part(int32_t part, const tn_ffi_any* args, int32_t n, tn_ffi_any* result);
 
 /* The body of the library's packed function. */

@@ -147,9 +147,9 @@ void AddProgram(const ProgramRequest& program, const TargetRef& target, Module* 
   for (size_t i = 0; i < program.parts; ++i) {
     const Expr is_it =
         Binary::Make(BinaryOp::kEq, index, IntConst::Make(DType::Int(32), static_cast<int64_t>(i)));
-    calls.push_back(If::Make(
-        is_it, CallStatus("__tvm_ffi_" + PartName(program.name, i), {args, args, count, result}),
-        nullptr));
+    const Stmt call =
+        CallStatus("__tvm_ffi_" + PartName(program.name, i), {args, args, count, result});
+    calls.push_back(If::Make(is_it, Seq::Make({call, Return::Make(ok)})));
   }
   calls.push_back(Return::Make(ok));
   part.body = Seq::Make(std::move(calls));
@@ -166,7 +166,8 @@ void AddProgram(const ProgramRequest& program, const TargetRef& target, Module* 
     passed.push_back(IntConst::Make(DType::Int(32), target->device().type));
   }
   main.body =
-      Seq::Make({CallStatus(target->IsDevice() ? "tn_program_call_on_device" : "tn_program_call",
+      Seq::Make({CallStatus("tn_core_check_cpu", {}),  // for all parts
+                 CallStatus(target->IsDevice() ? "tn_program_call_on_device" : "tn_program_call",
                             std::move(passed)),
                  Return::Make(ok)});
   host->Add(PrimFunc::Make(std::move(main)));

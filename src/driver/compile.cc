@@ -20,6 +20,7 @@
 #include "driver/source.h"
 #include "graph/edit.h"
 #include "graph/lower/lower.h"
+#include "graph/program_types.h"
 #include "graph/text.h"
 #include "ir/print.h"
 #include "loop/arguments.h"
@@ -119,6 +120,7 @@ class Compilation {
     TN_RETURN_IF_ERROR(MarkExportedKernels(&network));
     if (options_.format == OutputFormat::kCSource) TN_RETURN_IF_ERROR(MarkPlain(&network));
     if (options_.time_kernels) MarkTimed(&network);
+    if (!program.IsPlain()) MarkParts(program, &network);
     TN_ASSIGN_OR_RETURN(const Built built,
                         Build(RequestOf(program, network, machine, build_machine)));
     Report(network, built, machine);
@@ -186,6 +188,30 @@ class Compilation {
       PrimFunc fields(*func);
       fields.attrs.Set(kTimedAttr, options_.name + kTimesSuffix);
       func = PrimFunc::Make(std::move(fields));
+    }
+  }
+
+  // The parts of a program, with what is known of their inputs.
+  static void MarkParts(const graph::Program& program, graph::LoweredNetwork* network) {
+    const auto inputs = graph::MadeInputs(program);
+    for (size_t i = 0; i < program.parts.size(); ++i) {
+      const graph::Graph& g = program.parts[i];
+      PrimFunc fields(*network->module.Find(g.name));
+      std::vector<std::string> made(g.inputs.size());
+      for (size_t k = 0; k < inputs[i].size(); ++k) {
+        const graph::TensorType& type = g.type(g.inputs[k]);
+        const std::optional<graph::MadeType>& known = inputs[i][k];
+        if (!known || known->dtype != type.dtype || known->dims.size() != type.dims.size())
+          continue;
+        std::vector<std::string> sizes;
+        for (size_t d = 0; d < type.dims.size(); ++d) {
+          const bool same = known->dims[d] >= 0 && AsInt(type.dims[d]) == known->dims[d];
+          sizes.push_back(same ? std::to_string(known->dims[d]) : "?");
+        }
+        made[k] = fmt::format("[{}]", Join(sizes, ", "));
+      }
+      fields.attrs.Set(kPartAttr, made);
+      network->module.Add(PrimFunc::Make(std::move(fields)));
     }
   }
 

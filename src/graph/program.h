@@ -54,4 +54,8 @@ struct Program {
   std::string Encode() const;
 };
 
+/// Parts that do the same to inputs and outputs of the same names become one, which several steps
+/// call: what follows a value of several ranks is planned for each of them (onnx/program_ways.cc).
+void ShareParts(Program* program);
+
 }  // namespace tenon::graph

@@ -36,6 +36,12 @@ inline constexpr const char* kResultShapesAttr = "result_shapes";
 /// names the dims of all.
 inline constexpr const char* kFindersAttr = "finders";
 inline constexpr const char* kFoundDimsAttr = "found_dims";
+/// On a function that a program alone calls (tenon/program_abi.h), with inputs and never with
+/// outputs. The program vouches for tensors: they are compact, aligned, on the host where the
+/// function runs there, and no size is beyond 2^47 - 1. For each input that only other parts make:
+/// the shape that they give it, "[?, 3]"; "" for all others, whose kind, rank and element type are
+/// not known before a call.
+inline constexpr const char* kPartAttr = "part";
 /// Memory that plan_storage has a call of a host function borrow: `arena`, or `arena_0`, `arena_1`,
 /// …
 bool IsArena(const Var& scalar);

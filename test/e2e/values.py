@@ -178,4 +178,4 @@ class Values(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines(), [
             "2 redred, a long blue worda long blue word, b=0.25 b=0.75 3 0", "the value is not a string",
-            "expected a tensor of strings: an array of its shape and of its elements"])
+            "argument `word`: expected a tensor of strings: an array of its shape and of its elements"])

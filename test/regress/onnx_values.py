@@ -101,6 +101,34 @@ class Values(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "Expected 3 arguments"):
             main(to_call(a))
 
+    def test_what_is_wrong_with_an_argument(self):
+        """Parts rely on what is checked where values enter: each of these fails, with the argument's name, and the next call works."""
+        main = self.compile([node("Relu", ["a"], ["r"]), node("SequenceConstruct", ["r", "b"], ["s"]), node("SequenceAt", ["s", "i"], ["e"]),
+                             node("Mul", ["e", "r"], ["y"])],
+                            [tensor("a", FLOAT, ["k", 4]), tensor("b", FLOAT, ["k", 4]), tensor("i", INT64, [])], [tensor("y", FLOAT, None)])
+        a, b, i = np.arange(12, dtype=np.float32).reshape(3, 4), np.full((3, 4), 3, np.float32), np.array(0)
+        bytes_of = np.zeros(a.nbytes + 64, np.uint8)
+        start = -bytes_of.ctypes.data % 64 + 2
+        crooked = bytes_of[start:start + a.nbytes].view(np.float32).reshape(a.shape)
+        crooked[:] = a
+        huge = np.zeros((0, 1), np.float32)
+        huge = np.lib.stride_tricks.as_strided(huge, (1 << 47, 0), (0, 4))
+        for position, given, kind, said in (
+                (0, a.astype(np.float64), TypeError, "argument `a`: expected dtype=float32 but got dtype=float64"),
+                (1, a.view(np.int32), TypeError, "argument `b`: expected dtype=float32 but got dtype=int32"),
+                (0, a[0], ValueError, "Parameter `a` expects ndim=2 but got ndim=1"),
+                (0, a[:, :3].copy(), ValueError, r"Parameter `a` expects shape\[1\]=4 but got shape\[1\]=3"),
+                (0, np.asfortranarray(a), ValueError, r"argument `a`: expected compact strides, strides\[1\]=1 but got 3"),
+                (1, np.repeat(b, 2, 1)[:, ::2], ValueError, r"argument `b`: expected compact strides, strides\[1\]=1 but got 2"),
+                (0, crooked, ValueError, "argument `a`: expected data aligned to 4 bytes but its address modulo 4 is 2"),
+                (1, crooked, ValueError, "argument `b`: expected data aligned"),
+                (0, huge, ValueError, "argument `a`: a tensor has a negative dim, too many dims or too many elements")):
+            args = [a, b, i]
+            args[position] = given
+            with self.assertRaisesRegex(kind, said):
+                main(*(to_call(x) for x in args))
+            self.check(main, [a, b, i], [a * a])
+
     def test_branches_of_sizes_that_the_model_does_not_tie(self):
         """A graph has no such branches; a network with values of other kinds has them as steps, as one without has."""
         yes = helper.make_graph([node("Add", ["x", "x"], ["p"])], "yes", [], [tensor("p", FLOAT, None)])

@@ -228,6 +228,7 @@ Expected<graph::Program> ProgramImporter::Run() {
                         Described(model_.graph.outputs[i].name, outputs[i].slot, outputs[i].type));
     program_.outputs.push_back(std::move(described));
   }
+  graph::ShareParts(&program_);
   return std::move(program_);
 }
 

@@ -60,7 +60,9 @@ void* AllocateObject(size_t bytes, size_t alignment, int32_t type_index,
   if (bytes > SIZE_MAX / 2) return nullptr;
   void* block = malloc(bytes + sizeof(Prefix) + alignment);
   if (!block) return nullptr;
-  uintptr_t start = AlignUp(reinterpret_cast<uintptr_t>(block) + sizeof(Prefix), alignment);
+  char* first = static_cast<char*>(block) + sizeof(Prefix);
+  const auto address = reinterpret_cast<uintptr_t>(first);
+  char* start = first + (AlignUp(address, alignment) - address);
   auto* object = reinterpret_cast<tn_ffi_object*>(start);
   auto* prefix = reinterpret_cast<Prefix*>(start) - 1;
   *prefix = {block, nullptr};
@@ -72,12 +74,13 @@ void FreeObject(void* object) { free((static_cast<Prefix*>(object) - 1)->block);
 
 int64_t TensorBytes(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape) {
   int64_t elements = 1;
-  bool empty = false;
+  bool empty = false, large = false;
   for (int32_t i = 0; i < ndim; ++i) {
     if (shape[i] < 0) return -1;
     empty |= shape[i] == 0;
+    large |= shape[i] > kMostOfDim;
   }
-  if (empty) return 0;
+  if (empty) return large ? -1 : 0;
   for (int32_t i = 0; i < ndim; ++i) {
     if (__builtin_mul_overflow(elements, shape[i], &elements)) return -1;
   }

@@ -14,8 +14,11 @@ void* AllocateObject(size_t bytes, size_t alignment, int32_t type_index,
                      void (*deleter)(void* self, int flags));
 void FreeObject(void* object);
 
+/// More elements no memory has. Compiled code relies on it for tensors without elements, too.
+constexpr int64_t kMostOfDim = (int64_t{1} << 47) - 1;
+
 /// The bytes that a compact tensor's elements take (sub-byte types are packed), or -1 where a dim
-/// is negative or the product does not fit.
+/// is negative, or beyond kMostOfDim where another is 0, or the product does not fit.
 int64_t TensorBytes(tn_dl_data_type dtype, int32_t ndim, const int64_t* shape);
 
 constexpr int32_t kMaxDims = 64;

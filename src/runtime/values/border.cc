@@ -1,5 +1,7 @@
 #include "runtime/values/border.h"
 
+#include "tenon/kernel_abi.h"
+
 namespace tenon::runtime {
 namespace {
 
@@ -158,17 +160,31 @@ int32_t ForEach(const tn_ffi_array& array, Words* type, Value* out, F each) {
   return status;
 }
 
-// What steps and parts take as it is. Parts have their own checks.
+// What steps and parts take as it is: parts look at no more than kind, rank and element type.
 int32_t CheckTensor(const tn_dl_tensor& t) {
+  if (t.ndim > 0 && !t.shape) return Fail("ValueError", "expected a shape but got a null pointer");
   const int64_t bytes =
       t.ndim < 0 || t.ndim > kMaxDims ? -1 : TensorBytes(t.dtype, t.ndim, t.shape);
   if (bytes < 0)
     return Fail("ValueError", "a tensor has a negative dim, too many dims or too many elements");
-  if (bytes > 0 && !t.data) return Fail("ValueError", "a tensor's address is null");
+  if (bytes > 0 && !t.data) return Fail("ValueError", "expected memory but got a null pointer");
+  // A device's own checks say what its handles mean.
+  const uint32_t element = (t.dtype.bits + 7U) / 8U * t.dtype.lanes;
+  const uint64_t rest = (reinterpret_cast<uintptr_t>(t.data) + t.byte_offset) % element;
+  if (t.device.device_type == TN_DL_CPU && rest != 0)
+    return FailWith("ValueError",
+                    "expected data aligned to %u bytes but its address modulo %u is %u", element,
+                    element, static_cast<unsigned>(rest));
+  for (int32_t i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] > kMostOfDim)
+      return FailWith("ValueError", "expected shape[%d] in 0..=%lld but got shape[%d]=%lld", i,
+                      static_cast<long long>(kMostOfDim), i, static_cast<long long>(t.shape[i]));
+  }
   int64_t stride = 1;
   for (int32_t i = t.ndim - 1; t.strides && bytes > 0 && i >= 0; --i) {
     if (t.shape[i] != 1 && t.strides[i] != stride)
-      return Fail("ValueError", "expected compact tensors, but one has other strides");
+      return FailWith("ValueError", "expected compact strides, strides[%d]=%lld but got %lld", i,
+                      static_cast<long long>(stride), static_cast<long long>(t.strides[i]));
     stride *= t.shape[i];
   }
   return 0;
@@ -213,8 +229,13 @@ int32_t Enter(const tn_ffi_any& given, Words* type, StringTable* strings, bool n
       if (!t) return Fail("TypeError", "expected a tensor of numbers");
       uint32_t got;
       memcpy(&got, &t->dtype, sizeof got);
-      if (got != word)
-        return Fail("TypeError", "a tensor has another element type than the model's");
+      if (got != word) {
+        const tn_msg_part said[] = {{TN_MSG_TEXT, 0, {.text = "expected dtype="}},
+                                    {TN_MSG_DTYPE, 0, {.i = word}},
+                                    {TN_MSG_TEXT, 0, {.text = " but got dtype="}},
+                                    {TN_MSG_DTYPE, 0, {.i = got}}};
+        return tn_core_raise("TypeError", said, sizeof said / sizeof said[0]);
+      }
       if (nested) return CopyTensor(*t, out);
       if (CheckTensor(*t) != 0) return -1;
       *out = Value::Share(given);

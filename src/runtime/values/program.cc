@@ -83,19 +83,19 @@ class Run {
     Words head = w;
     for (int32_t i = 0; i < n; ++i) {
       ++head.at;
+      const Text name = ReadText(&head);
       SkipType(&head);
-    }
-    for (int32_t i = 0; i < n; ++i) {
-      if (home_.Find(args[i]) != 0) return -1;
+      if (home_.Find(args[i]) != 0) return FailAbout(name);
     }
     Words tail = SkipFrame(head);
     if (AddStrings(lengths, tail) != 0) return -1;
     for (int32_t i = 0; i < n; ++i) {
       const auto slot = static_cast<int32_t>(w.Next());
+      const Text name = ReadText(&w);
       Value given = Value::Share(args[i]), value;
       // What is no tensor by itself is copied, which is done on the host.
       if (*w.at != TN_TYPE_TENSOR && home_.ToHost(&given) != 0) return -1;
-      if (Enter(given.any(), &w, &strings_, false, &value) != 0) return -1;
+      if (Enter(given.any(), &w, &strings_, false, &value) != 0) return FailAbout(name);
       Set(slot, std::move(value));
     }
     if (RunFrame(&w) != 0) return -1;
@@ -103,6 +103,16 @@ class Run {
   }
 
  private:
+  // The thread's error, with the argument that it is about.
+  static int32_t FailAbout(Text name) {
+    const char* kind = "";
+    const char* message = LastError(&kind);
+    constexpr int64_t kMostShown = 100;
+    return FailWith(kind, "argument `%.*s`: %s",
+                    static_cast<int>(name.size < kMostShown ? name.size : kMostShown), name.data,
+                    message);
+  }
+
   // The number in a slot.
   int32_t Number(int32_t slot, const char* what, int64_t* out) const {
     Value value = Get(slot);
@@ -126,6 +136,12 @@ class Run {
     return kind == TN_TYPE_TENSOR ? home_.ToDevice(value) : home_.ToHost(value);
   }
 
+  static Text ReadText(Words* w) {
+    const auto size = static_cast<int64_t>(w->Next());
+    const Text text = {reinterpret_cast<const char*>(w->at), size};
+    w->at += (size + 3) / 4;
+    return text;
+  }
   static Body ReadBody(Words* w) {
     Body body{Numbers::Read(w), Numbers::Read(w), *w};
     *w = SkipFrame(*w);

@@ -39,7 +39,7 @@ TEST(Output, Tensor) {
 
 TEST(Output, ScalarsAndEmptyTensors) {
   for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{}, {0}, {3, 0, 2}, {0, int64_t{1} << 62}}) {
+       {std::vector<int64_t>{}, {0}, {3, 0, 2}, {0, kMostOfDim}}) {
     tn_ffi_any value = MakeOutput(shape);
     tn_core_release(&value);
   }
@@ -48,8 +48,10 @@ TEST(Output, ScalarsAndEmptyTensors) {
 TEST(Output, ImpossibleShapes) {
   tn_ffi_any value;
   void* data;
-  for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{-1}, {int64_t{1} << 62, 4}, std::vector<int64_t>(65, 1)}) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{-1},
+                                            {int64_t{1} << 62, 4},
+                                            {0, kMostOfDim + 1},
+                                            std::vector<int64_t>(65, 1)}) {
     EXPECT_EQ(tn_core_tensor_alloc(kFloat32, static_cast<int32_t>(shape.size()), shape.data(),
                                    &value, &data),
               -1);

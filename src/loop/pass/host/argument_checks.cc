@@ -61,6 +61,8 @@ Expr Product(const std::vector<Expr>& factors, size_t first) {
 }
 
 constexpr int64_t kNoDevice = -1;  // that a tensor says
+// No tensor that the runtime makes or lets into a program has a larger size.
+constexpr int64_t kMostOfTensor = (int64_t{1} << 47) - 1;
 
 // What to write, in the languages that callers have.
 std::string HowToMove(const std::string& device) {
@@ -133,6 +135,7 @@ struct ArgumentChecker::Place {
   std::string parameter;  // "a", "n"; "" where it was found
   std::string what;       // what messages call it: "shape[0]", "a value"
   std::string came;       // … and what came: "shape[0]=", ""
+  bool is_size = false;   // of a tensor, as it is
 };
 
 ArgumentChecker::ArgumentChecker(const PrimFunc& func, std::string signature, Expr args,
@@ -141,7 +144,8 @@ ArgumentChecker::ArgumentChecker(const PrimFunc& func, std::string signature, Ex
       fields_(pointer_bits == 32 ? kFields32 : kFields64),
       signature_(std::move(signature)),
       args_(std::move(args)),
-      closure_(std::move(closure)) {}
+      closure_(std::move(closure)),
+      made_(func.attrs.Get<std::vector<std::string>>(kPartAttr, {})) {}
 
 Stmt ArgumentChecker::Fail(Expr condition, const char* kind, std::vector<Expr> parts) const {
   parts.push_back(Text(fmt::format("\nwhen calling: `{}`", signature_)));
@@ -233,8 +237,8 @@ void ArgumentChecker::CheckNumber(const Var& var, const Argument& argument, size
 bool ArgumentChecker::IsAlike(size_t i) const {
   constexpr size_t kFewBuffers = 16;
   const std::vector<Expr>& shape = func_.buffers[i]->shape;
-  return !name_ && func_.buffers[i]->strides.empty() && func_.buffers.size() > kFewBuffers &&
-         !func_.attrs.Has(kDeviceTypeAttr) &&
+  return !name_ && !IsMade(i) && func_.buffers[i]->strides.empty() &&
+         func_.buffers.size() > kFewBuffers && !func_.attrs.Has(kDeviceTypeAttr) &&
          std::all_of(shape.begin(), shape.end(),
                      [](const Expr& d) { return AsInt(d).has_value(); });
 }
@@ -252,6 +256,7 @@ void ArgumentChecker::CheckByCall(size_t i, size_t position, StmtList* list) {
     one.func_kind = FuncKind::kHost;
     one.target = func_.target;
     one.buffers = {func_.buffers[i]};
+    if (is_part()) one.attrs.Set(kPartAttr, std::vector<std::string>{""});
     const Var value = VarNode::Make("value", DType::Handle());
     const Var name = VarNode::Make("name", DType::Handle());
     const Var slot = VarNode::Make("slot", DType::Handle());
@@ -300,33 +305,50 @@ std::vector<Func> ArgumentChecker::functions() const {
   return out;
 }
 
-void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
+bool ArgumentChecker::is_part() const { return func_.attrs.Has(kPartAttr); }
+
+bool ArgumentChecker::IsMade(size_t i) const { return i < made_.size() && !made_[i].empty(); }
+
+bool ArgumentChecker::IsMadeWith(size_t i, size_t d) const {
+  return IsMade(i) && Split(made_[i], ',')[d].find('?') == std::string_view::npos;
+}
+
+// The address of the DLTensor that an argument is.
+Var ArgumentChecker::TensorOf(size_t i, size_t position, StmtList* list) const {
   const BufferNode& b = *func_.buffers[i];
   const int64_t any = static_cast<int64_t>(position) * kAnyBytes;
-  auto expects = [&](const std::string& what, std::vector<Expr> came) {
-    return About(b.name, what, std::move(came));
-  };
-
+  if (IsMade(i)) {
+    const Expr object = LoadAt(DType::Handle(), args_, any + kAnyValue);
+    return list->Define(b.name + ".tensor", At(object, kObjectHeaderBytes));
+  }
   Var type = list->Define(b.name + ".type_index", LoadAt(DType::Int(32), args_, any));
   list->Add(Fail(Or(Eq(type, I32(kTensor)), Eq(type, I32(kDlTensorPtr))), "TypeError",
-                 expects("tensor but got type_index=", {type})));
+                 About(b.name, "tensor but got type_index=", {type})));
   Var object = list->Define(b.name + ".object", LoadAt(DType::Handle(), args_, any + kAnyValue));
   CheckThere(b.name, "a tensor", object, BoolConst(false), list);
   Expr behind_header = At(object, kObjectHeaderBytes);
-  Var tensor =
-      list->Define(b.name + ".tensor", Select::Make(Eq(type, I32(kTensor)), behind_header, object));
+  return list->Define(b.name + ".tensor",
+                      Select::Make(Eq(type, I32(kTensor)), behind_header, object));
+}
 
+void ArgumentChecker::CheckType(const BufferNode& b, const Var& tensor, StmtList* list) const {
   Expr ndim = LoadAt(DType::Int(32), tensor, fields_.ndim);
   list->Add(Fail(Eq(ndim, I32(b.rank())), "ValueError",
-                 expects(fmt::format("ndim={} but got ndim=", b.rank()), {ndim})));
+                 About(b.name, fmt::format("ndim={} but got ndim=", b.rank()), {ndim})));
   Expr dtype = LoadAt(DType::UInt(32), tensor, fields_.dtype);
   list->Add(Fail(Eq(dtype, IntConst::Make(DType::UInt(32), PackedDType(b.dtype))), "TypeError",
-                 expects(fmt::format("dtype={} but got dtype=", LongName(b.dtype)),
-                         {Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())})));
+                 About(b.name, fmt::format("dtype={} but got dtype=", LongName(b.dtype)),
+                       {Call::Make(Intrinsic::kDTypeName, {dtype}, DType::Handle())})));
+}
+
+void ArgumentChecker::CheckBuffer(size_t i, size_t position, StmtList* list) {
+  const BufferNode& b = *func_.buffers[i];
+  const Var tensor = TensorOf(i, position, list);
+  if (!IsMade(i)) CheckType(b, tensor, list);
   CheckDevice(i, tensor, list);
 
   Var shape = list->Define(b.name + ".shape", LoadAt(DType::Handle(), tensor, fields_.shape));
-  if (b.rank() > 0) CheckThere(b.name, "a shape", shape, BoolConst(false), list);
+  if (b.rank() > 0 && !is_part()) CheckThere(b.name, "a shape", shape, BoolConst(false), list);
   const Given a{func_.buffers[i], i, tensor, shape};
   for (size_t d = 0; d < b.shape.size(); ++d) CheckDim(a, d, list);
   const bool known =
@@ -349,6 +371,7 @@ Var ArgumentChecker::CheckData(const Given& a, StmtList* list) {
     return list->Define(b.name + ".data", start);
   }
   Var data = list->Define(b.name + ".data", Call::Make(Intrinsic::kPtrOffset, {start, offset}));
+  if (is_part() && b.align <= b.dtype.Bytes() && !func_.attrs.Has(kDeviceTypeAttr)) return data;
   CheckAligned(b.name, data, std::max<int64_t>(b.dtype.Bytes(), b.align), list);
   return data;
 }
@@ -368,6 +391,7 @@ void ArgumentChecker::CheckAligned(const std::string& name, const Var& data, int
 void ArgumentChecker::CheckDevice(size_t i, const Var& tensor, StmtList* list) {
   const BufferNode& b = *func_.buffers[i];
   const int64_t wanted = func_.attrs.GetInt(kDeviceTypeAttr, kCpu);
+  if (is_part() && wanted == kCpu) return;
   const std::string name = DeviceName(wanted);
   auto expects = [&](const std::string& what, std::vector<Expr> came) {
     return About(b.name, "device=" + what, std::move(came));
@@ -425,9 +449,11 @@ void ArgumentChecker::CheckDim(const Given& a, size_t d, StmtList* list) {
   const Expr& expected = a.buffer->shape[d];
   if (const auto* var = As<VarNode>(expected)) {
     const std::string shape = fmt::format("shape[{}]", d);
-    const Place place{a.Dim(d), a.buffer->name + "." + shape, a.buffer->name, shape, shape + "="};
+    const Place place{a.Dim(d), a.buffer->name + "." + shape, a.buffer->name, shape, shape + "=",
+                      true};
     return known_.count(var) == 0 ? DefineDim(Var(var), place, list) : Agree(Var(var), place, list);
   }
+  if (AsInt(expected) && IsMadeWith(a.index, d)) return;
   IsKnown(expected) ? CheckShape(a, d, list) : waiting_.push_back({a, d});
 }
 
@@ -505,6 +531,8 @@ void ArgumentChecker::AddAsker(const char* attr, size_t i, std::vector<Expr>* me
 void ArgumentChecker::CheckRange(size_t index, const Place& place, StmtList* list) const {
   DimRange range = func_.dim_range(index);
   const Expr& got = place.value;
+  const bool is_any = range.lo <= 0 && (range.hi < 0 || range.hi >= kMostOfTensor);
+  if (is_part() && place.is_size && is_any && range.step <= 1) return;
   auto expects = [&](const std::string& what) {
     const std::string subject = place.parameter.empty()
                                     ? "Expected"
@@ -543,6 +571,7 @@ void ArgumentChecker::Found(const Var& dim, const Expr& value, StmtList* list) {
 
 // Only a tensor without elements may be nowhere.
 void ArgumentChecker::CheckMemory(const Given& a, StmtList* list) {
+  if (is_part()) return;
   const Expr data = LoadAt(DType::Handle(), a.tensor, fields_.data);
   CheckThere(a.buffer->name, "memory", data, IsEmpty(*a.buffer), list);
   ReadStrides(a, list);
@@ -609,6 +638,7 @@ void ArgumentChecker::CheckCompact(const Given& a, StmtList* list) {
 bool ArgumentChecker::HasManyPairs(const PrimFunc& func) {
   // So many comparisons are less code than the function that sorts.
   constexpr int64_t kFewPairs = 32;
+  if (func.attrs.Has(kPartAttr)) return false;  // its outputs are made for it
   const auto n = static_cast<int64_t>(func.buffers.size());
   return func.num_outputs * (n - func.num_outputs) + func.num_outputs * (func.num_outputs - 1) / 2 >
          kFewPairs;

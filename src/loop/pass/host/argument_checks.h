@@ -80,6 +80,13 @@ class ArgumentChecker {
   struct Place;
 
   static bool HasManyPairs(const PrimFunc& func);
+  /// Whether the function is a part of a program (kPartAttr); whether the tensor for that buffer is
+  /// made by another part; and whether it is known to have the size that axis `d` must have.
+  bool is_part() const;
+  bool IsMade(size_t i) const;
+  bool IsMadeWith(size_t i, size_t d) const;
+  Var TensorOf(size_t i, size_t position, StmtList* list) const;
+  void CheckType(const BufferNode& b, const Var& tensor, StmtList* list) const;
   std::vector<Expr> About(const std::string& name, const std::string& what,
                           std::vector<Expr> rest) const;
   bool IsAlike(size_t i) const;
@@ -117,6 +124,7 @@ class ArgumentChecker {
   const packed::TensorFields& fields_;
   std::string signature_;
   const Expr args_, closure_;
+  const std::vector<std::string> made_;  // kPartAttr
   Var device_id_;
   std::string device_from_;  // the parameter that it came from
   std::unordered_map<const VarNode*, std::string>

@@ -132,7 +132,7 @@ class Wrapper {
         checker_(func, SignatureOf(num_inputs_), args(), AddressOf(closure_), pointer_bits) {}
 
   Func operator()() {
-    list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
+    if (!is_part()) list_.Add(Evaluate::Make(CallC("tn_core_check_cpu", {}, DType::Int(32))));
     Make(closure_, &list_);
     Make(outputs_, &list_);
     if (has_late_outputs()) Make(result_dims_, &list_);
@@ -161,6 +161,9 @@ class Wrapper {
   // Outputs whose sizes the call finds out: `outputs_` has, behind all outputs, the memory that the
   // call writes for each.
   bool has_late_outputs() const { return !result_shapes_.empty(); }
+  // Whoever calls a part of a program brings no outputs.
+  bool is_part() const { return func_.attrs.Has(kPartAttr); }
+  bool AlwaysMakesOutputs() const { return has_late_outputs() || is_part(); }
   bool IsLate(size_t output) const { return has_late_outputs() && !result_shapes_[output].empty(); }
   int64_t num_values() const {
     return func_.num_outputs + static_cast<int64_t>(result_shapes_.size());
@@ -223,19 +226,19 @@ class Wrapper {
     } else {
       checker_.set_signature(SignatureOf(arguments_.size()));
     }
-    list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
+    if (!is_part()) list_.Add(checker_.Fail(fits, "TypeError", {Text(expected), num_args()}));
     if (on_device() && first_output() == 0) AskForDevice();
     for (size_t i = 0; i < num_inputs_; ++i) checker_.Check(arguments_[i], i, &list_);
     makes_outputs_ ? checker_.CheckWaiting(&list_) : CheckOutputs(&list_);
     FindSizes();
     checker_.CheckRequirements(&list_);
     if (!makes_outputs_) return;
-    checker_.set_signature(SignatureOf(arguments_.size()));
     StmtList given, made;
-    CheckOutputs(&given);
     MakeOutputs(&made);
-    list_.Add(has_late_outputs() ? made.Close()
-                                 : If::Make(OutputsGiven(), given.Close(), made.Close()));
+    if (AlwaysMakesOutputs()) return list_.Add(made.Close());
+    checker_.set_signature(SignatureOf(arguments_.size()));
+    CheckOutputs(&given);
+    list_.Add(If::Make(OutputsGiven(), given.Close(), made.Close()));
   }
 
   // Without inputs it is the outputs' device, and the first of its kind where they are made.
@@ -621,9 +624,9 @@ class Wrapper {
     none.Add(StoreAt(result(), 8, I64(0)));
     Stmt nothing = none.Close();
     const Stmt made = Evaluate::Make(give);
-    list_.Add(!makes_outputs_      ? nothing
-              : has_late_outputs() ? made
-                                   : If::Make(OutputsGiven(), nothing, made));
+    list_.Add(!makes_outputs_        ? nothing
+              : AlwaysMakesOutputs() ? made
+                                     : If::Make(OutputsGiven(), nothing, made));
     list_.Add(Return::Make(I32(0)));
   }
 
@@ -738,7 +741,7 @@ Module MakePacked(const Module& module, const PassContext& context) {
       Wrapper wrapper(*func, name, *arguments, module, pointer_bits);
       out.Add(wrapper());
       for (const Func& f : wrapper.functions()) out.Add(f);
-      out.Add(Metadata(*func, name, *arguments));
+      if (!func->attrs.Has(kPartAttr)) out.Add(Metadata(*func, name, *arguments));
       if (func->attrs.Has(kPlain)) {
         std::vector<Func> called;
         out.Add(Plain(*func, func->attrs.GetString(kPlain), *arguments, pointer_bits, &called));
