@@ -31,13 +31,20 @@ bool In(const LoopList& loops, const For* loop) {
 }
 
 // The block starts each of its reductions inside one iteration of `scope` (one run of it when
-// `whole`).
-bool StartsInside(const Body::Place& place, const Node* scope, bool whole) {
-  const Block& block = *place.block();
-  if (!block.init || HasKind(block, IterKind::kOrdered)) return false;
-  LoopList all = place.Loops(), inside = place.LoopsInside(scope);
-  for (const For* l : LoopsOfKind(block, IterKind::kReduce, all)) {
-    if (!In(inside, l) && !(whole && l == scope)) return false;
+// `whole`), or what it goes through in order with elements that are the same at each step.
+bool StartsInside(const Body::Access& write, const Node* scope, bool whole) {
+  const Block& block = *write.place->block();
+  if (!block.init) return false;
+  for (const IterVar& v : block.iters) {
+    if (v->iter_kind != IterKind::kOrdered) continue;
+    for (const Range& range : write.region->ranges)
+      if (UsesVar(range->min, v->var.get()) || UsesVar(range->extent, v->var.get())) return false;
+  }
+  LoopList all = write.place->Loops(), inside = write.place->LoopsInside(scope);
+  for (IterKind kind : {IterKind::kReduce, IterKind::kOrdered}) {
+    for (const For* l : LoopsOfKind(block, kind, all)) {
+      if (!In(inside, l) && !(whole && l == scope)) return false;
+    }
   }
   return true;
 }
@@ -218,7 +225,7 @@ std::optional<Body::Access> FirstUncovered(const Body& body, const Buffer& buffe
     if (read.write) continue;
     bool covered = std::any_of(all.begin(), all.end(), [&](const Body::Access& w) {
       if (!w.write) return false;
-      if (w.place == read.place) return StartsInside(*w.place, scope, whole);
+      if (w.place == read.place) return StartsInside(w, scope, whole);
       return WritesBefore(body, w, read);
     });
     if (!covered && !PartsWrittenBefore(body, all, read)) return read;

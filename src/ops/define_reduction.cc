@@ -13,8 +13,8 @@
 //
 // The maximum of loop IR passes NaN over. Where the result has it anyway, as here by the sum, that
 // is enough; reduce counts NaNs beside its maximum. Definitions are plain: topk counts what
-// precedes each element; but cumsum doubles how far it adds up, and search_sorted halves where it
-// looks.
+// precedes each element; but cumsum goes along its axis with what it has added up, and
+// search_sorted halves where it looks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -252,65 +252,51 @@ std::vector<Operand> DefineTopK(const OpContext& op) {
   return {values, As(i64, at)};
 }
 
-// The steps of a search or a scan by doubling: the powers of two below `size`, rising.
-static std::vector<int64_t> Doublings(const Expr& size) {
-  const int64_t most = std::max<int64_t>(graph::DimRange(size).max, 1);
-  std::vector<int64_t> out;
-  for (int64_t step = 1; step < most && step <= INT32_MAX; step *= 2) out.push_back(step);
-  return out;
-}
-
-// Sums, or products, of the last 1, 2, 4, … elements (Hillis and Steele 1986): n log n additions in
-// place of n², all of a step at once.
+// In the order of adding, with what has been added up so far.
 static Operand DefineCumSum(const OpContext& op) {
+  const Operand& x = op.in[0];
   const size_t axis = static_cast<size_t>(op.Int("axis"));
   const bool exclusive = op.node->attrs.Get<bool>("exclusive", false),
              reverse = op.node->attrs.Get<bool>("reverse", false),
              product = op.node->attrs.GetString("kind") == "prod";
-  const Expr size = op.in[0].dims[axis];
-  // The element `step` before this one in the order of adding, or what changes nothing where there
-  // is none.
-  auto before = [&](const Operand& x, const Indices& out, int64_t step) {
-    Indices in = out;
-    const Expr at = reverse ? out[axis] + step : out[axis] - step;
-    in[axis] = reverse ? Min(at, size - 1) : Max(at, IndexConst(0));
-    const Expr there = reverse ? Lt(at, size) : Ge(at, IndexConst(0));
-    return Select::Make(there, x.at(in), MakeConst(x.dtype, product ? 1 : 0));
+  const auto turned = [axis, reverse, last = x.dims[axis] - 1](Indices at) {
+    if (reverse) at[axis] = last - at[axis];
+    return at;
   };
-  Operand sums = op.in[0];
-  for (int64_t step : Doublings(size)) {
-    const Operand last = sums;
-    sums = Read(te::Compute(fmt::format("{}_sums{}", op.name, 2 * step), op.out.dims,
-                            [&](const Indices& out) {
-                              const Expr here = last.at(out), more = before(last, out, step);
-                              return product ? here * more : here + more;
-                            }));
-  }
-  if (!exclusive) return sums;
-  return Read(te::Compute(op.name + "_before", op.out.dims,
-                          [&](const Indices& out) { return before(sums, out, 1); }));
+  const Operand sums = Read(te::WhileStepping(
+      op.name + "_sums", x.dims, axis, exclusive, [&](const Indices& at) -> te::StepsBody {
+        return {MakeConst(x.dtype, product ? 1 : 0), [&, at](const Expr& before) {
+                  const Expr more = x.at(turned(at));
+                  return product ? before * more : before + more;
+                }};
+      }));
+  if (!reverse) return sums;
+  return {x.dtype, x.dims, [sums, turned](const Indices& at) { return sums.at(turned(at)); }};
 }
 
 // By halving: the largest number of leading elements that are all at most the value, found bit by
-// bit.
+// bit, the highest first.
 static Operand DefineSearchSorted(const OpContext& op) {
   const Operand &sorted = op.in[0], &values = op.in[1];
   const DType i64 = DType::Int(64);
   const Expr size = sorted.dims[0];
-  std::vector<int64_t> steps = Doublings(size + 1);
-  Operand found{i64, op.out.dims, [i64](const Indices&) { return MakeIntConst(i64, 0); }};
-  for (size_t k = steps.size(); k-- > 0;) {
-    const Operand last = found;
-    found = Read(
-        te::Compute(fmt::format("{}_found{}", op.name, k), op.out.dims, [&](const Indices& out) {
-          const Expr here = last.at(out);
-          const Expr more = CastExpr::Make(DType::Index(), here) + steps[k];
-          const Expr at = Max(Min(more, size) - 1, IndexConst(0));
-          const Expr takes = And(Le(more, size), Le(sorted.at({at}), values.at(out)));
-          return Select::Make(takes, here + MakeIntConst(i64, steps[k]), here);
-        }));
-  }
-  return found;
+  const int64_t most = std::max<int64_t>(graph::DimRange(size).max, 0);
+  int64_t bits = 0;
+  while (bits < 62 && most >> bits != 0) ++bits;
+  if (bits == 0) return {i64, op.out.dims, [i64](const Indices&) { return MakeIntConst(i64, 0); }};
+  const te::Axis step = te::ReduceAxis("step", IndexConst(bits));
+  return Read(te::AfterSteps(
+      op.name + "_found", op.out.dims, step, [&](const Indices& out) -> te::StepsBody {
+        return {MakeIntConst(i64, 0), [&, out](const Expr& here) {
+                  const Expr bit =
+                      Binary::Make(BinaryOp::kShr, MakeIntConst(i64, int64_t{1} << (bits - 1)),
+                                   CastExpr::Make(i64, step.var));
+                  const Expr more = CastExpr::Make(DType::Index(), here + bit);
+                  const Expr at = Max(Min(more, size) - 1, IndexConst(0));
+                  const Expr takes = And(Le(more, size), Le(sorted.at({at}), values.at(out)));
+                  return Select::Make(takes, here + bit, here);
+                }};
+      }));
 }
 
 static Operand DefineSoftmax(const OpContext& op, bool log) {

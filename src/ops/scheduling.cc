@@ -7,6 +7,7 @@
 #include "arith/analyzer.h"
 #include "graph/graph.h"
 #include "ir/visit.h"
+#include "ops/steps_schedule.h"
 
 namespace tenon::ops {
 
@@ -94,6 +95,11 @@ std::string ReadAlong(const Schedule& s, const std::string& block, const std::st
   const auto parts = std::count_if(found->reads.begin(), found->reads.end(),
                                    [&](const Region& r) { return r->buffer->name == out[0]; });
   return parts == 1 ? out[0] : "";
+}
+
+std::string StateBuffer(const Schedule& s, const std::string& block) {
+  const Block* b = FindBlock(s.func(), block);
+  return b && !b->writes.empty() ? b->writes.back()->buffer->name : "";
 }
 
 int64_t WrittenRank(const Schedule& s, const std::string& block) {
@@ -185,17 +191,18 @@ static std::optional<std::pair<Names, std::string>> VectorsOverBlocks(Schedule& 
   return std::pair(outer, run[1]);
 }
 
-void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
-                   const std::string& block) {
+std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
+                          const std::string& block) {
   Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
-  if (spatial.empty()) return;
+  if (!s.GetOrderedLoops(block).empty()) return ScheduleSteps(s, machine, block);
+  if (spatial.empty()) return "";
   const BlockPart part = PartOf(parts, block);
   if (auto run = reduce.empty()
                      ? VectorsOverBlocks(s, part, spatial, machine.Lanes(DType::Float(32)))
                      : std::nullopt) {
     s.Vectorize(run->second);
     ParallelOuter(s, run->first);
-    return;
+    return "";
   }
   int64_t lanes = machine.Lanes(WrittenType(s, block));
   if (part.vector_block > 0) lanes = std::min(lanes, part.vector_block);
@@ -219,6 +226,7 @@ void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
   }
   if (!vector.empty()) s.Vectorize(vector);
   ParallelOuter(s, outer);
+  return "";
 }
 
 // The block's loops over what it stores, in the order in which that lies in memory.
@@ -235,7 +243,8 @@ static Names StoredLoops(Schedule& s, const Parts& parts, const std::string& blo
 static std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std::string& block,
                                      bool fused) {
   constexpr int64_t kThreads = 64, kLong = 32;
-  const Names spatial = StoredLoops(s, parts, block), reduce = s.GetReduceLoops(block);
+  const Names spatial = StoredLoops(s, parts, block);
+  const Names reduce = Concat({s.GetReduceLoops(block), s.GetOrderedLoops(block)});
   if (spatial != s.GetSpatialLoops(block)) s.Reorder(Concat({spatial, reduce}));
   Names around, alone;
   for (const std::string& loop : spatial) {

@@ -21,6 +21,8 @@ Names BlocksOf(const Schedule& s, const Parts& parts, BlockRole role);
 std::string OnlyBlock(const Schedule& s, const Parts& parts, BlockRole role);
 /// The buffer that a block writes (its first), and its element type.
 std::string WrittenBuffer(const Schedule& s, const std::string& block);
+/// The last that it writes: what its steps leave, of one that is computed in order.
+std::string StateBuffer(const Schedule& s, const std::string& block);
 /// The buffers that a block reads, beside what it writes.
 Names ReadBuffers(const Schedule& s, const std::string& block);
 /// Of these, the one whose elements the loops `a` and `b` both choose among; "" where none is,
@@ -46,8 +48,9 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
                         const std::function<void(const Names& reduce)>& along_k = {});
 
 /// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.
-void ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
-                   const std::string& block);
+/// Returns the name of a block that went along with it, or "".
+std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
+                          const std::string& block);
 /// A block's results are shared out among the threads of a grid, each of which computes its own:
 /// the last axis that is long is that of a block's threads (neighbours in memory for neighbours),
 /// the axes around it are those of blocks. Returns the innermost loop over threads, or "" where the

@@ -39,11 +39,12 @@ Names Neighbours(const Body& body, const primitive::Place* self, bool producers)
 }
 
 // Loops around the block that its variables of one kind alone run over.
-Names LoopsOfOneKind(const primitive::Place& place, IterKind kind, IterKind other) {
+Names LoopsOfOneKind(const primitive::Place& place, IterKind kind) {
   Names out;
   for (const For* loop : place.Loops()) {
-    bool only = BindsLoop(*place.block(), kind, loop) && !BindsLoop(*place.block(), other, loop) &&
-                !BindsLoop(*place.block(), IterKind::kOrdered, loop);
+    bool only = BindsLoop(*place.block(), kind, loop);
+    for (IterKind other : {IterKind::kSpatial, IterKind::kReduce, IterKind::kOrdered})
+      only = only && (other == kind || !BindsLoop(*place.block(), other, loop));
     if (only) out.push_back(loop->var->name);
   }
   return out;
@@ -120,7 +121,7 @@ Names Schedule::GetSpatialLoops(const std::string& block) {
   return Steps::Look<Names>(
       *this, "get_spatial_loops", block, [&](const Body& body) -> Expected<Names> {
         TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
-        return LoopsOfOneKind(*place, IterKind::kSpatial, IterKind::kReduce);
+        return LoopsOfOneKind(*place, IterKind::kSpatial);
       });
 }
 
@@ -128,7 +129,15 @@ Names Schedule::GetReduceLoops(const std::string& block) {
   return Steps::Look<Names>(
       *this, "get_reduce_loops", block, [&](const Body& body) -> Expected<Names> {
         TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
-        return LoopsOfOneKind(*place, IterKind::kReduce, IterKind::kSpatial);
+        return LoopsOfOneKind(*place, IterKind::kReduce);
+      });
+}
+
+Names Schedule::GetOrderedLoops(const std::string& block) {
+  return Steps::Look<Names>(
+      *this, "get_ordered_loops", block, [&](const Body& body) -> Expected<Names> {
+        TN_ASSIGN_OR_RETURN(const primitive::Place* place, body.NeedBlock(block));
+        return LoopsOfOneKind(*place, IterKind::kOrdered);
       });
 }
 

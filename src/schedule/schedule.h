@@ -55,6 +55,7 @@ class Schedule {
   /// first.
   std::vector<std::string> GetSpatialLoops(const std::string& block);
   std::vector<std::string> GetReduceLoops(const std::string& block);
+  std::vector<std::string> GetOrderedLoops(const std::string& block);
   bool HasBlock(const std::string& block) const;
   bool HasLoop(const std::string& loop) const;
 

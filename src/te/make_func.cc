@@ -16,7 +16,9 @@
 //
 // Tensors come in the order in which they need each other; those that are not results are
 // allocations around everything. A scan's tensors share one buffer with its first rows, and their
-// variable over the rows is `ordered`, since each row reads what the one before it wrote.
+// variable over the rows is `ordered`, since each row reads what the one before it wrote. So is
+// that over the steps of a tensor that is computed in order; what a step leaves is a buffer that
+// the block writes beside the tensor.
 
 #include <fmt/format.h>
 
@@ -71,7 +73,9 @@ class BlockBuilder {
 
   Stmt Build() {
     for (size_t i = 0; i < t_.axes.size(); ++i) {
-      AddAxis(t_.axes[i], t_.shape[i], IterKind::kSpatial, t_.axes[i]->name);
+      const bool steps = t_.steps && t_.steps->axis == i;
+      AddAxis(t_.axes[i], t_.shape[i], steps ? IterKind::kOrdered : IterKind::kSpatial,
+              t_.axes[i]->name);
     }
     for (const Axis& a : t_.reduce_axes) {
       AddAxis(a.var, a.extent, IterKind::kReduce, a.var->name);
@@ -79,6 +83,7 @@ class BlockBuilder {
     Indices place;
     for (const Var& v : t_.axes) place.push_back(v);
     if (t_.tuple) return BuildTuple(place);
+    if (t_.steps) return BuildSteps(*t_.steps, place);
     if (t_.place) place = t_.place(place);
     Expr value = t_.value;
     block_.reads = Reads({value});
@@ -140,6 +145,29 @@ class BlockBuilder {
     }
     if (reduces) block_.init = Seq::Make(std::move(starts));
     block_.body = TupleBodyOf(tuple, place, reduces);
+    block_.fp = t_.fp;
+    block_.attrs = t_.attrs;
+    return Wrap();
+  }
+
+  // What is kept is stored behind what a step leaves, or before it.
+  Stmt BuildSteps(const StepsNode& steps, Indices place) {
+    const bool kept = steps.axis != StepsNode::kNoAxis;
+    if (!kept) AddAxis(steps.step.var, steps.step.extent, IterKind::kOrdered, steps.step.var->name);
+    if (t_.place) place = t_.place(place);
+    const Expr there = Load::Make(steps.state, steps.place);
+    const Expr next = Substitute(steps.next, {{steps.before.get(), there}});
+    block_.init = Store::Make(steps.state, steps.place, steps.first);
+    block_.writes = {PointRegion(steps.state, steps.place)};
+    block_.body = Store::Make(steps.state, steps.place, next);
+    if (kept) {
+      block_.writes.insert(block_.writes.begin(), PointRegion(t_.buffer, place));
+      const Stmt keep = Store::Make(t_.buffer, place, there);
+      block_.body = Seq::Make(steps.keeps_before ? std::vector{keep, block_.body}
+                                                 : std::vector{block_.body, keep});
+    }
+    block_.reads = Reads({next, steps.first});
+    std::erase_if(block_.reads, [&](const Region& r) { return r->buffer == steps.state; });
     block_.fp = t_.fp;
     block_.attrs = t_.attrs;
     return Wrap();
@@ -270,6 +298,7 @@ class FuncBuilder {
     if (t.scan) return AddScan(*t.scan);
     if (!t.tuple) {
       blocks_.push_back(BlockBuilder(t, NameOf(t)).Build());
+      if (t.steps) Need(t.steps->state);
       return Need(t.buffer);
     }
     if (tuples_.count(t.tuple.get()) != 0) return;

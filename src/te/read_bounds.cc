@@ -44,11 +44,15 @@ class Reads {
       AddLoop(t_.axes[i], min, t_.shape[i]);
     }
     for (const Axis& a : t_.reduce_axes) AddLoop(a.var, IndexConst(0), a.extent);
+    if (t_.steps && t_.steps->axis == StepsNode::kNoAxis)
+      AddLoop(t_.steps->step.var, IndexConst(0), t_.steps->step.extent);
   }
 
   Status Check() {
     if (is_empty_) return Ok();
-    std::vector<Expr> values = t_.tuple ? t_.tuple->values : std::vector{t_.value};
+    std::vector<Expr> values = t_.tuple   ? t_.tuple->values
+                               : t_.steps ? std::vector{t_.steps->first, t_.steps->next}
+                                          : std::vector{t_.value};
     std::vector<Ref<const Load>> loads;
     for (const Expr& v : values) CertainLoads(v, &loads);
     for (const auto& load : loads) TN_RETURN_IF_ERROR(CheckLoad(*load));

@@ -119,6 +119,59 @@ Tensor Compute(std::string name, std::vector<Expr> shape,
   return Tensor(n);
 }
 
+// What both kinds of tensors that are computed in order have; `shape` is that of the tensor.
+static Ref<TensorNode> InSteps(const std::string& name, std::vector<Expr> shape, StepsNode* steps,
+                               const std::function<StepsBody(const Indices&)>& element,
+                               Storage storage) {
+  auto n = MakeRef<TensorNode>();
+  const Indices indices = Begin(shape.size(), &storage, n.get());
+  const Recording recording(&n->inputs);
+  const StepsBody body = element(indices);
+  steps->first = body.first;
+  steps->before = VarNode::Make(name + ".before", body.first->dtype);
+  steps->next = body.next(steps->before);
+  steps->place = indices;
+  n->name = name;
+  n->dtype = body.first->dtype;
+  n->place = std::move(storage.place);
+  n->shape = std::move(shape);
+  n->computed = true;
+  n->fp = storage.fp;
+  n->attrs = std::move(storage.attrs);
+  return n;
+}
+
+Tensor AfterSteps(std::string name, std::vector<Expr> shape, const Axis& step,
+                  const std::function<StepsBody(const Indices&)>& element, Storage storage) {
+  auto steps = MakeRef<StepsNode>();
+  const Buffer given = storage.buffer;
+  const Ref<TensorNode> n =
+      InSteps(name, std::move(shape), steps.get(), element, std::move(storage));
+  n->buffer = given ? given : BufferNode::Make(name, n->dtype, n->shape);
+  steps->step = step;
+  steps->state = n->buffer;
+  if (n->place) steps->place = n->place(steps->place);
+  n->steps = steps;
+  return Tensor(n);
+}
+
+Tensor WhileStepping(std::string name, std::vector<Expr> shape, size_t axis, bool before,
+                     const std::function<StepsBody(const Indices&)>& element, Storage storage) {
+  auto steps = MakeRef<StepsNode>();
+  steps->axis = axis;
+  std::vector<Expr> kept = shape;
+  kept[axis] = IndexConst(1);
+  const Buffer given = storage.buffer;
+  const Ref<TensorNode> n =
+      InSteps(name, std::move(shape), steps.get(), element, std::move(storage));
+  steps->state = BufferNode::Make(name + ".state", n->dtype, std::move(kept));
+  steps->place[axis] = IndexConst(0);
+  steps->keeps_before = before;
+  n->buffer = given ? given : BufferNode::Make(name, n->dtype, n->shape);
+  n->steps = steps;
+  return Tensor(n);
+}
+
 std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
                                  const std::function<TupleBody(const Indices&)>& element,
                                  Storage storage) {

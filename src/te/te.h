@@ -62,6 +62,13 @@ struct TupleBody {
       combine;
 };
 
+/// What steps make, one after the other: `next` says what a step makes of what the one before it
+/// left, `first` what there is before the first step.
+struct StepsBody {
+  Expr first;
+  std::function<Expr(const Expr& before)> next;
+};
+
 /// How a computed tensor lies in memory and may be computed; the defaults are a compact row-major
 /// tensor.
 struct Storage {
@@ -112,6 +119,19 @@ struct TupleNode : RefCounted {
   std::vector<Expr> combined;  // of the buffers' elements and the arguments
 };
 
+/// How a tensor is computed in order.
+struct StepsNode : RefCounted {
+  Axis step;  // where no dim of the tensor runs over the steps
+  static constexpr size_t kNoAxis = ~size_t{0};
+  size_t axis = kNoAxis;  // the one that does
+  Expr first;
+  bool keeps_before = false;  // then an element is what there is before its step
+  Var before;                 // what stands for that
+  Expr next;                  // what the step makes of it
+  Buffer state;               // what steps leave: the tensor's own where only the last counts
+  Indices place;              // in `state`
+};
+
 /// What tensors share whose rows, along one dim, are computed in order, each from earlier ones.
 struct ScanNode : RefCounted {
   std::string name;
@@ -140,6 +160,7 @@ struct TensorNode : RefCounted {
   Attrs attrs;
   Ref<const TupleNode> tuple;  // null: the tensor has a block of its own
   Ref<const ScanNode> scan;    // null: not made by a scan
+  Ref<const StepsNode> steps;  // null: an element does not depend on others
 };
 
 /// An input. `buffer` states its layout and place in memory; null: compact row-major.
@@ -155,6 +176,16 @@ Tensor Compute(std::string name, std::vector<Expr> shape,
 std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
                                  const std::function<TupleBody(const Indices&)>& element,
                                  Storage storage = {});
+
+/// A tensor whose element is what the last of some steps has made; `step` runs over them, and
+/// `element` may use it.
+Tensor AfterSteps(std::string name, std::vector<Expr> shape, const Axis& step,
+                  const std::function<StepsBody(const Indices&)>& element, Storage storage = {});
+
+/// A tensor whose elements along dim `axis` are the steps: each is what is there after its step, or
+/// before it.
+Tensor WhileStepping(std::string name, std::vector<Expr> shape, size_t axis, bool before,
+                     const std::function<StepsBody(const Indices&)>& element, Storage storage = {});
 
 /// Tensors of the states' shapes whose first rows (along dim `axis`) are those of `init` and whose
 /// others are computed in order by `update`, which alone may read the states, in rows before its

@@ -125,6 +125,41 @@ def add_lists():
         [[f32(n) * (np.arange(n) % 3 > 0), f32(n), f32(n)] for n in (1, 2, 17)], output=(TensorProto.FLOAT, 1))
 
 
+def add_sums():
+    """Along an axis of any length: vectors that are whole and that are not, rows of one, and none."""
+    node = helper.make_node
+    lengths = (0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 67, 127, 128, 129, 131, 1009)
+    kinds = {np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE, np.int32: TensorProto.INT32, np.int64: INT64,
+             np.uint32: TensorProto.UINT32, np.uint64: TensorProto.UINT64}
+
+    def along(kind, axis, exclusive, reverse, product):
+        def wanted(x):
+            back = np.flip(x, axis) if reverse else x
+            y = np.cumprod(back, axis, x.dtype) if product else np.cumsum(back, axis, x.dtype)
+            if exclusive:
+                y = np.roll(y, 1, axis)
+                y[(slice(None),) * axis + (slice(0, 1),)] = product
+            return (np.flip(y, axis) if reverse else y).astype(kind)
+        return wanted
+
+    def draw(kind, *shape):
+        return (rng.uniform(0.9, 1.1, shape) if np.issubdtype(kind, np.floating) else rng.integers(0, 9, shape)).astype(kind)
+
+    for (kind, elem), exclusive, reverse in itertools.product(kinds.items(), (0, 1), (0, 1)):
+        if kind not in (np.float32, np.int64) and exclusive + reverse != 1:
+            continue
+        for op, axis, shapes in (("CumSum", 0, [(n,) for n in lengths]), ("CumSum", 1, [(m, n) for n in lengths for m in (0, 1, 3)]),
+                                 ("CumSum", 0, [(m, n) for n in lengths for m in (0, 1, 5)]), ("CumSum", 1, [(2, 7, n) for n in lengths]),
+                                 ("CumProd", 1, [(2, n, 3) for n in lengths[:-1]])):
+            if kind not in (np.float32, np.float64) and op == "CumProd":
+                continue
+            rank = len(shapes[0])
+            add(f"{op}_{np.dtype(kind)}_{rank}_{axis}_{exclusive}{reverse}",
+                [node("Constant", [], ["axis"], value_int=axis), node(op, ["x", "axis"], ["y"], exclusive=exclusive, reverse=reverse)],
+                {"x": (elem, rank)}, [[draw(kind, *s)] for s in shapes], wanted=along(kind, axis, exclusive, reverse, op == "CumProd"),
+                output=(elem, rank), opset=26)
+
+
 def attention(q, k, v, mask):
     """A mask shorter than the keys leaves out the last ones; one of 1 is for all."""
     if mask.shape[1] not in (1, k.shape[2]):
@@ -320,6 +355,7 @@ def all_cases():
     add_broadcasts()
     add_lists()
     add_backwards()
+    add_sums()
     add_bounds()
     add_windows()
     add_images()

@@ -29,6 +29,28 @@ std::vector<Want> Wants(const Site& site, const Point&) {
   return wants;
 }
 
+// Along its axis each step waits for the one before it, and where threads run together each has one
+// line alone.
+void AddSteps(const Site& site, WorkDescription* work) {
+  constexpr double kStepCycles = 30;     // of a thread
+  constexpr int64_t kTurnsOfWarps = 16;  // that a worker has while one of them waits
+  const std::vector<int64_t> sizes = site.Sizes(site.result());
+  const int64_t steps =
+      std::max<int64_t>(sizes[static_cast<size_t>(site.node().attrs.GetInt("axis"))], 1);
+  int64_t lines = 1;
+  for (int64_t size : sizes) lines *= std::max<int64_t>(size, 1);
+  lines /= steps;
+  if (site.machine.warp == 0) {
+    work->tiles = std::min(lines, kEnoughParts);
+    return;
+  }
+  const int64_t at_once = site.machine.warp * kTurnsOfWarps;
+  work->tiles = (lines + at_once - 1) / at_once;
+  work->scalar_ops = static_cast<double>(work->tiles * steps) * kStepCycles *
+                     site.machine.VectorUnit(work->type).per_second /
+                     site.machine.cycles_per_second;
+}
+
 // What reduces goes through memory at each step, an element at a time; everything else is a
 // vector's work.
 WorkDescription Work(const Site& site, const Point&) {
@@ -42,22 +64,26 @@ WorkDescription Work(const Site& site, const Point&) {
       work.scalar_ops += kMemoryStep * operations;
     }
   }
+  work.tiles = kEnoughParts;
+  if (site.anchor != graph::kNoNode && site.node().op == graph::OpKind::kCumSum)
+    AddSteps(site, &work);
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
   work.team = site.machine.workers;
-  work.tiles = kEnoughParts;
   return work;
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
   if (IsScheduled(*s.func())) return;
   if (machine.warp > 0 && ReduceBeforeResult(s, machine)) return;
+  Names done;
   for (const std::string& block : s.GetBlocks()) {
+    if (std::find(done.begin(), done.end(), block) != done.end()) continue;
     if (machine.warp > 0) {
       if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))
         ShareAmongThreads(s, parts, block);
     } else {
-      ScheduleBlock(s, parts, machine, block);
+      done.push_back(ScheduleBlock(s, parts, machine, block));
     }
   }
 }

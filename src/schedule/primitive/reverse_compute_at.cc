@@ -207,10 +207,25 @@ class ConsumerMover {
     return out;
   }
 
+  // Whether each of the block's ordered variables is a place in the buffer, so that no element is
+  // written at two of its steps.
+  static bool IsWrittenOnce(const Block& block, const Buffer& buffer) {
+    return std::all_of(block.iters.begin(), block.iters.end(), [&](const IterVar& v) {
+      if (v->iter_kind != IterKind::kOrdered) return true;
+      return std::any_of(block.writes.begin(), block.writes.end(), [&](const Region& r) {
+        return r->buffer == buffer &&
+               std::any_of(r->ranges.begin(), r->ranges.end(), [&](const Range& range) {
+                 return range->min == v->var && IsOne(range->extent);
+               });
+      });
+    });
+  }
+
   std::optional<Diagnostic> Unfinished(const Place& producer, const Buffer& buffer) {
     const Block& block = *producer.block();
     for (const For* loop : CrossedLoops()) {
-      if (BindsLoop(block, IterKind::kReduce, loop) || BindsLoop(block, IterKind::kOrdered, loop)) {
+      if (BindsLoop(block, IterKind::kReduce, loop) ||
+          (BindsLoop(block, IterKind::kOrdered, loop) && !IsWrittenOnce(block, buffer))) {
         return OfBlock(block_.name, "loop " + loop->var->name + " has not finished " +
                                         buffer->name + ": it runs over the reduction of block " +
                                         block.name);

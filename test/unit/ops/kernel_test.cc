@@ -645,6 +645,94 @@ TEST(Kernel, NoTilesOnThreads) {
       CheapestPoint(*FindAlgorithm("thread_matmul"), {region, AnchorOf(region), ThreadsMachine()}));
 }
 
+Case SumsOf(std::vector<int64_t> dims, int64_t axis, DType dtype, const char* kind = "sum",
+            bool exclusive = false, bool reverse = false) {
+  Case c;
+  c.op = OpKind::kCumSum;
+  c.inputs = {TypeOf(dtype, std::move(dims))};
+  c.attrs = Attrs{
+      {"axis", axis}, {"kind", std::string(kind)}, {"exclusive", exclusive}, {"reverse", reverse}};
+  return c;
+}
+
+// With vectors that are whole, that are not, and of fewer lanes; in rows, in columns, and in one
+// row; with what follows.
+TEST(Kernel, SumsInOrder) {
+  for (int64_t n : {1, 2, 7, 8, 15, 16, 17, 31, 64, 65, 127, 128, 129, 147}) {
+    SCOPED_TRACE(n);
+    for (bool odd : {false, true}) {
+      Case columns = SumsOf({3, n}, 0, DType::Float(32), odd ? "prod" : "sum", odd);
+      columns.bias_relu = odd;
+      Check(columns, "definition");
+      Check(SumsOf({3, n}, 1, DType::Float(32), "sum", odd, !odd), "definition");
+      Check(SumsOf({n}, 0, DType::Int(64), "sum", !odd, odd), "definition");
+    }
+    Check(SumsOf({2, n, 5}, 1, DType::Float(16), "sum", true, true), "definition");
+    Check(SumsOf({2, 5, n}, 1, DType::Int(8)), "definition");
+  }
+}
+
+TEST(Kernel, SumsInOrderOfOpenSizes) {
+  const Var n = VarNode::Make("n"), m = VarNode::Make("m");
+  for (int64_t axis : {0, 1}) {
+    for (bool turned : {false, true}) {
+      Case c = SumsOf({1, 1}, axis, DType::Float(32), "sum", turned, turned);
+      c.inputs[0].dims = {Expr(n), Expr(m)};
+      c.dims = {{n, 0, 1000, 1}, {m, 0, 1000, 1}};
+      c.at.clear();
+      for (int64_t rows : {0, 1, 3}) {
+        for (int64_t columns : {0, 1, 15, 16, 17, 63, 64, 65, 83})
+          c.at.push_back({{"n", rows}, {"m", columns}});
+      }
+      c.bias_relu = axis == 1;
+      Check(c, "definition");
+    }
+  }
+}
+
+// Many short rows are a thread's each; of a long one all elements are.
+TEST(Kernel, SumsOnThreads) {
+  const Algorithm& doubling = *FindAlgorithm("doubling_scan");
+  for (int64_t n : {1, 2, 3, 31, 64, 65}) {
+    SCOPED_TRACE(n);
+    for (bool odd : {false, true}) {
+      const Case rows = SumsOf({5, n}, 1, DType::Int(32), "sum", odd, !odd),
+                 columns = SumsOf({n, 5}, 0, DType::Int(32), odd ? "prod" : "sum", !odd);
+      for (const Case& c : {rows, columns}) {
+        Check(c, "definition", 0, ThreadsMachine());
+        Check(c, "doubling_scan", 0, ThreadsMachine());
+        const graph::Graph region = RegionOf(c);
+        const graph::Plan plan = MakePlan(doubling, {}, {}, 0);
+        Module defined, doubled;
+        defined.Add(Build(region, nullptr, ThreadsMachine())->func);
+        doubled.Add(Build(region, &plan, ThreadsMachine())->func);
+        EXPECT_TRUE(Near(defined, doubled, 1e-12, {}));
+      }
+    }
+  }
+  const auto chosen = [&](std::vector<int64_t> dims) {
+    const graph::Graph region = RegionOf(SumsOf(std::move(dims), 1, DType::Float(32)));
+    const Site site{region, AnchorOf(region), ThreadsMachine()};
+    return PriceOf(doubling, site, {}) < PriceOf(*FindAlgorithm("definition"), site, {})
+               ? "doubling_scan"
+               : "definition";
+  };
+  EXPECT_EQ(chosen({1, 100000}), std::string("doubling_scan"));
+  EXPECT_EQ(chosen({100000, 64}), std::string("definition"));
+}
+
+// Each place is found bit by bit.
+TEST(Kernel, SearchInOrder) {
+  for (int64_t size : {1, 2, 3, 4, 7, 8, 31, 33}) {
+    SCOPED_TRACE(size);
+    Case c;
+    c.op = OpKind::kSearchSorted;
+    c.inputs = {TypeOf(DType::Int(64), {size}), TypeOf(DType::Int(64), {3, 17})};
+    Check(c, "definition");
+    Check(c, "definition", 0, ThreadsMachine());
+  }
+}
+
 // Few results of much each are reduced by the threads of a block, others by a thread each.
 TEST(Kernel, ReductionsOnThreads) {
   for (const char* kind : {"mean", "max"}) {

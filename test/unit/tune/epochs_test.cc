@@ -135,6 +135,10 @@ constexpr Site kSites[] = {
   %1: f32[6, 100] = softmax(%0) {axis: 1} "k"
   return %1 "y"
 })"},
+    {kGpu, R"(graph @g(%0 "x": f32[6, 100]) {
+  %1: f32[6, 100] = cumsum(%0) {axis: 1, kind: "sum"} "k"
+  return %1 "y"
+})"},
     {kGpu, R"(graph @g(%0 "q": f32[2, 9, 16], %1 "k": f32[2, 20, 16], %2 "v": f32[2, 20, 16]) {
   %3: f32[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
   return %3 "y"

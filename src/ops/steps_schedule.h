@@ -1,0 +1,17 @@
+// The schedule of what is computed in order.
+#pragma once
+
+#include <string>
+
+#include "cost/machine.h"
+#include "schedule/schedule.h"
+
+namespace tenon::ops {
+
+/// A block with ordered loops, on a machine without threads that run together: those loops in the
+/// middle, around them what does not depend on each other, in parallel, and inside vectors of it,
+/// so that what steps leave stays in registers. Returns the name of a block that went along, the
+/// only one that reads what the steps keep, or "".
+std::string ScheduleSteps(Schedule& s, const Machine& machine, const std::string& block);
+
+}  // namespace tenon::ops
