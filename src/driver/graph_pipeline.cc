@@ -52,6 +52,10 @@ constexpr GraphStep kSteps[] = {
     {"match_signs", 2, "sums of rows and columns may be there already, from zero points"},
     {"common_subexpressions", 1, "folding made equal transforms of equal weights"},
     {"split_concat", 0, "on what common_subexpressions have left"},
+    {"split_products", 2,
+     "on weights in their final order; the sums leave out what is below f32's last bits of a "
+     "product, which `exact` forbids",
+     "fp32"},
     {"fuse", 1, "everything before reasons about single operators"},
     {"narrow_f16", 0, "on groups: what is not stored is not rounded; types decide about plans",
      "fp16"},

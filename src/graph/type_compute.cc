@@ -165,6 +165,24 @@ Expected<TensorType> TypeMatMul(const OpView& v) {
   return TensorType{types.result, std::move(dims)};
 }
 
+Expected<TensorType> TypeSplitMatMul(const OpView& v) {
+  const TensorType &a = v.in(0), &parts = v.in(1);
+  if (a.dtype != DType::Float(32) || parts.dtype != DType::BFloat16())
+    return Bad("expected f32 and bf16, but got {} and {}", a.dtype.ToString(),
+               parts.dtype.ToString());
+  if (a.rank() < 2 || parts.rank() != 3 || AsInt(parts.dims[0]) != 2)
+    return Bad("expected a matrix and two parts of one, but got {} and {}", DimsText(a.dims),
+               DimsText(parts.dims));
+  const bool trans = v.attrs.Get<bool>("trans_b", false);
+  const Expr &k = parts.dims[trans ? 2 : 1], &n = parts.dims[trans ? 1 : 2];
+  if (!AsInt(k) || !AsInt(n) || AsInt(a.dims.back()) != AsInt(k))
+    return Bad("expected equal inner dims that are numbers, but got {} and {}", DimsText(a.dims),
+               DimsText(parts.dims));
+  std::vector<Expr> dims = a.dims;
+  dims.back() = n;
+  return TensorType{a.dtype, std::move(dims)};
+}
+
 Expected<TensorType> TypeBlockMatMul(const OpView& v) {
   const DType f32 = DType::Float(32);
   const int64_t bits = v.attrs.GetInt("bits"), block = v.attrs.GetInt("block");

@@ -48,8 +48,10 @@ int64_t ChannelBlock(const graph::TensorType& type, const Machine& machine) {
   constexpr int64_t kBytesOfDotProduct = 4;
   const int64_t lanes = machine.Lanes(DType::Float(32));
   const auto channels = AsInt(type.dims[1]);
-  if (!type.dtype.IsInt() || type.dtype.bits != 8 || !channels) return lanes;
-  int64_t block = kBytesOfDotProduct;
+  const bool bytes = type.dtype.IsInt() && type.dtype.bits == 8;
+  const bool halves = type.dtype.IsFloat() && type.dtype.bits == 16;
+  if (!(bytes || halves) || !channels) return lanes;
+  int64_t block = kBytesOfDotProduct / type.dtype.Bytes();
   while (block < *channels) block *= 2;
   return std::min(block, lanes);
 }

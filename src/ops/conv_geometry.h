@@ -37,8 +37,8 @@ bool IsDirectConv(const ConvGeometry& c);
 /// knows yet has code for each number of them.
 int64_t MaxWidth(int64_t width, bool is_open, const Machine& machine);
 
-/// Channels of a feature map that stand together: as many as a vector of f32 has lanes. Bytes of a
-/// few channels (an image, quantised) fill whole groups of a dot product's instead.
+/// Channels of a feature map that stand together: as many as a vector of f32 has lanes. Bytes and
+/// halves of a few channels (an image) fill whole groups of a dot product's instead.
 int64_t ChannelBlock(const graph::TensorType& type, const Machine& machine);
 
 /// The storage of feature maps in channel blocks of `lanes` (1: plain order) with borders of at

@@ -48,6 +48,7 @@ bool AddsUp(const graph::Node& node) {
   switch (node.op) {
     case OpKind::kMatMul:
     case OpKind::kConv:
+    case OpKind::kSplitMatMul:
     case OpKind::kWinogradConv:
     case OpKind::kMaxPool:
     case OpKind::kArgReduce:

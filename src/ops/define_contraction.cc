@@ -3,6 +3,7 @@
 
 #include "graph/infer.h"
 #include "ops/define.h"
+#include "ops/split_float.h"
 
 namespace tenon::ops {
 
@@ -74,6 +75,23 @@ static Operand DefineBlockMatMul(const OpContext& op) {
   }));
 }
 
+static Operand DefineSplitMatMul(const OpContext& op) {
+  const Operand &a = op.in[0], &parts = op.in[1];
+  const bool trans = op.node->attrs.Get<bool>("trans_b", false);
+  return Read(te::Compute(op.name, op.out.dims, [&](const Indices& out) {
+    te::Axis k = te::ReduceAxis("k", a.dims.back());
+    const auto part = [&](int64_t which) {
+      const Expr row = trans ? out.back() : Expr(k.var), column = trans ? Expr(k.var) : out.back();
+      return CastExpr::Make(a.dtype, parts.at({IndexConst(which), row, column}));
+    };
+    Indices at(out.begin(), out.end() - 1);
+    at.push_back(k.var);
+    const Expr x = a.at(at), high = CastExpr::Make(a.dtype, HighPart(x));
+    const Expr low = CastExpr::Make(a.dtype, LowPart(x));
+    return te::Sum((high + low) * part(0) + high * part(1), {k});
+  }));
+}
+
 static Operand DefineAttention(const OpContext& op) {
   const Operand &q = op.in[0], &k = op.in[1], &v = op.in[2];
   size_t r = q.dims.size();
@@ -131,6 +149,7 @@ Operand DefineContraction(const OpContext& op) {
   switch (op.node->op) {
     case OpKind::kMatMul: return DefineMatMul(op);
     case OpKind::kBlockMatMul: return DefineBlockMatMul(op);
+    case OpKind::kSplitMatMul: return DefineSplitMatMul(op);
     default: return DefineAttention(op);
   }
 }

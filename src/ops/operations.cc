@@ -24,6 +24,7 @@ double OperationsOf(const graph::Graph& g, const graph::Node& n) {
     case graph::OpKind::kMatMul:
       return 2 * out *
              DimFromEnd(g, g.type(n.inputs[0]), n.attrs.Get<bool>("trans_a", false) ? 2 : 1);
+    case graph::OpKind::kSplitMatMul:
     case graph::OpKind::kBlockMatMul: return 2 * out * DimFromEnd(g, g.type(n.inputs[0]), 1);
     case graph::OpKind::kConv: return 2 * out * Count(g, g.type(n.inputs[1]), 1);
     case graph::OpKind::kWinogradConv: {  // without the transforms

@@ -1,5 +1,7 @@
 #include "plan/prices.h"
 
+#include "plan/region.h"
+
 namespace tenon::plan {
 
 const std::vector<ShapeWeight>& Prices::Shapes() const {
@@ -18,6 +20,21 @@ double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops:
     if (auto known = prices->Find(algorithm, site, point)) return *known;
   }
   return ops::PriceOf(algorithm, site, point);
+}
+
+std::optional<double> CheapestOf(const graph::Graph& g, graph::NodeId node,
+                                 const graph::GraphPassContext& context) {
+  const graph::Group group = graph::GroupOf(g, node);
+  const ops::Site site{group.region, group.anchor, *context.machine};
+  std::optional<double> least;
+  for (const ops::Algorithm* a : ops::Algorithms()) {
+    if (a->ops.empty() || !ops::Applies(*a, site)) continue;
+    a->space(site).ForEach([&](const ops::Point& point) {
+      const double seconds = PriceOf(context.prices, *a, site, point);
+      if (!least || seconds < *least) least = seconds;
+    });
+  }
+  return least;
 }
 
 }  // namespace tenon::plan

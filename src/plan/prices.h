@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/pass/pass.h"
 #include "ops/algorithm.h"
 #include "plan/shape_weights.h"
 
@@ -50,5 +51,12 @@ class WithCuts : public Prices {
 /// What is known, where `prices` is not null and knows it, else what the model predicts.
 double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops::Site& site,
                const ops::Point& point);
+
+/// The cheapest way to compute a node by itself; nullopt where there is only its definition.
+std::optional<double> CheapestOf(const graph::Graph& g, graph::NodeId node,
+                                 const graph::GraphPassContext& context);
+
+/// What another form of an operator must save before it is taken: prices are not that exact.
+inline constexpr double kOtherFormIsWorthIt = 1.2;
 
 }  // namespace tenon::plan

@@ -19,9 +19,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// What the other way must save: prices are not that exact.
-constexpr double kWorthIt = 1.2;
-
 bool IsCandidate(const Graph& g, const Node& n, const std::vector<bool>& constant) {
   if (n.op != OpKind::kConv || !constant[static_cast<size_t>(n.inputs[1])]) return false;
   const TensorType &x = g.type(n.inputs[0]), &w = g.type(n.inputs[1]);
@@ -33,21 +30,6 @@ bool IsCandidate(const Graph& g, const Node& n, const std::vector<bool>& constan
   return x.rank() == 4 && x.dtype == DType::Float(32) && w.dtype == x.dtype && taps &&
          (*taps)[2] == 3 && (*taps)[3] == 3 && n.attrs.GetInt("group", 1) == 1 &&
          all_are("strides", 1) && all_are("dilations", 1) && n.attrs.GetFloat("pad_value", 0) == 0;
-}
-
-// The cheapest way to compute a node; nullopt where there is only its definition.
-std::optional<double> PriceOf(const Graph& g, NodeId node, const GraphPassContext& context) {
-  const Group group = GroupOf(g, node);
-  const ops::Site site{group.region, group.anchor, *context.machine};
-  std::optional<double> least;
-  for (const ops::Algorithm* a : ops::Algorithms()) {
-    if (a->ops.empty() || !ops::Applies(*a, site)) continue;
-    a->space(site).ForEach([&](const ops::Point& point) {
-      const double seconds = plan::PriceOf(context.prices, *a, site, point);
-      if (!least || seconds < *least) least = seconds;
-    });
-  }
-  return least;
 }
 
 // Each 3 x 3 taps as G·w·Gt: a row of nine times a matrix.
@@ -111,12 +93,12 @@ int64_t BestTile(const Graph& g, const Node& conv, const GraphPassContext& conte
   const auto price = [&](int64_t tile) -> std::optional<double> {
     const Graph alone = Alone(g, conv, tile);
     if (alone.nodes.empty()) return std::nullopt;
-    return PriceOf(alone, 0, context);
+    return plan::CheapestOf(alone, 0, context);
   };
   const std::optional<double> direct = price(0);
   if (!direct) return 0;
   int64_t best = 0;
-  double least = *direct / kWorthIt;
+  double least = *direct / plan::kOtherFormIsWorthIt;
   for (int64_t tile : {4, 2}) {
     const std::optional<double> seconds = price(tile);
     if (!seconds || *seconds >= least) continue;

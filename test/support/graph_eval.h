@@ -183,6 +183,8 @@ class GraphEvaluator {
              n.attrs.Get<bool>("trans_b", false), &out);
     } else if (n.op == OpKind::kBlockMatMul) {
       BlockMatMul(n, &out);
+    } else if (n.op == OpKind::kSplitMatMul) {
+      SplitMatMul(n, &out);
     } else if (n.op == OpKind::kAttention) {
       Attention(n, &out);
     } else if (n.op == OpKind::kConv) {
@@ -434,6 +436,29 @@ class GraphEvaluator {
       }
       bt->push_back(row);
     }
+  }
+
+  // To eight bits, ties to even.
+  static double ToBFloat16(double x) {
+    int exponent = 0;
+    const double fraction = std::frexp(x, &exponent);
+    return std::isfinite(x) ? std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8) : x;
+  }
+
+  void SplitMatMul(const Node& n, Array* out) const {
+    const Array &a = in(n, 0), &parts = in(n, 1);
+    const bool trans = n.attrs.Get<bool>("trans_b", false);
+    ForEach(out->dims, [&](const Index& i) {
+      Index at = i;
+      for (int64_t k = 0; k < a.dims.back(); ++k) {
+        at.back() = k;
+        const double x = a.At(at), high = std::isfinite(x) ? ToBFloat16(x) : 0;
+        const auto part = [&](int64_t which) {
+          return parts.At({which, trans ? i.back() : k, trans ? k : i.back()});
+        };
+        out->At(i) += (high + ToBFloat16(x - high)) * part(0) + high * part(1);
+      }
+    });
   }
 
   void WinogradConv(const Node& n, Array* out) const {

@@ -48,6 +48,7 @@ int64_t WorkPerElement(const Graph& g, const Node& n) {
     case IndexMapClass::kContraction:
       if (n.op == OpKind::kMatMul) return dim(0, n.attrs.Get<bool>("trans_a", false) ? 2 : 1);
       if (n.op == OpKind::kBlockMatMul) return Times(4, dim(0, 1));
+      if (n.op == OpKind::kSplitMatMul) return Times(3, dim(0, 1));
       if (n.op == OpKind::kAttention) return Times(2, dim(1, 2));
       return CountOf(g.type(n.inputs[1]), 1);
     case IndexMapClass::kWindow: {

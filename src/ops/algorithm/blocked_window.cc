@@ -15,6 +15,8 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
+bool IsHalf(DType type) { return type.IsFloat() && type.bits == 16; }
+
 // The result, like the input, has rows and columns; a reduction keeps its channels.
 bool IsFor(const Site& site) {
   if (site.node().outputs.size() != 1) return false;
@@ -24,7 +26,7 @@ bool IsFor(const Site& site) {
   // Bytes have no sums here, and a maximum of them is one.
   const DType type = site.input(0).dtype;
   const bool bytes = type.IsInt() && type.bits == 8 && site.node().op == OpKind::kMaxPool;
-  if (!(type == kF32 || bytes) || site.machine.warp != 0) return false;
+  if (!(type == kF32 || IsHalf(type) || bytes) || site.machine.warp != 0) return false;
   if (site.node().op != OpKind::kReduce) return true;
   const std::vector<int64_t> axes = site.node().attrs.GetInts("axes");
   return std::all_of(axes.begin(), axes.end(), [](int64_t a) { return a >= 2; });
@@ -82,13 +84,18 @@ WorkDescription Work(const Site& site, const Point& point) {
   return work;
 }
 
-// The definition reads channels one by one: on the padded domain it computes on padding zeros.
+// The definition reads channels one by one: on the padded domain it computes on padding zeros. Of
+// halves it computes in f32, which holds them all.
 Operand Build(Group& group, const graph::Node& n, const Point& point) {
   const StoredTensor& y = group.output(0);
   OpContext op = group.Context(n);
   op.out.dims[1] = y.Padded(1);
   op.in[0].dims[1] = y.Padded(1);
-  return Define(op);
+  const DType type = op.out.dtype;
+  if (!IsHalf(type)) return Define(op);
+  op.out.dtype = kF32;
+  op.in[0] = As(kF32, op.in[0]);
+  return As(type, Define(op));
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {

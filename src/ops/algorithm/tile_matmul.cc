@@ -12,12 +12,11 @@
 
 #include "graph/dims.h"
 #include "intrin/tile_intrinsic.h"
+#include "ops/algorithm/matrix_tiles.h"
 #include "ops/conv_geometry.h"
 #include "ops/group.h"
 #include "ops/micro_kernel.h"
-#include "ops/scheduling.h"
 #include "ops/tiling.h"
-#include "support/check.h"
 
 namespace tenon::ops {
 
@@ -109,73 +108,27 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const size_t r = op.out.dims.size();
   const int64_t rows = kernel.rows(), lanes = kernel.lanes(), depth = kernel.depth();
   const int64_t row_group = ValueOf(point, "tile_rows"), nv = ValueOf(point, "nv");
-  const Expr row_tiles = graph::DimMul(
-      graph::DimCeilDiv(op.out.dims[r - 2], IndexConst(row_group * rows)), IndexConst(row_group));
-  const Expr columns = IndexConst(CeilDiv(s.n, nv * lanes) * nv);
-  const Expr steps = IndexConst(CeilDiv(s.k, depth));
-  const Indices lead(op.out.dims.begin(), op.out.dims.end() - 2);
-  auto behind = [](Indices all, const Indices& last) {
-    all.insert(all.end(), last.begin(), last.end());
-    return all;
+  TiledProduct p;
+  p.lead.assign(op.out.dims.begin(), op.out.dims.end() - 2);
+  p.row_tiles = graph::DimMul(graph::DimCeilDiv(op.out.dims[r - 2], IndexConst(row_group * rows)),
+                              IndexConst(row_group));
+  p.columns = IndexConst(CeilDiv(s.n, nv * lanes) * nv);
+  p.steps = {IndexConst(CeilDiv(s.k, depth))};
+  p.wide = s.types.accumulator;
+  p.a = [&](Indices at, const Expr& tile, const Indices& step, const Expr& row, const Expr& k) {
+    at.push_back(tile * rows + row);
+    at.push_back(step[0] * depth + k);
+    return op.in[0].at(at);
   };
-  auto move = [&](const char* suffix, size_t i) {
-    return group.Mark(op.name + suffix, BlockRole::kMove, kernel.moves.at(i));
+  p.b = [&](const Expr& tile, const Indices& step, const Expr& k, const Expr& lane) {
+    const Expr at = step[0] * depth + k, column = tile * lanes + lane;
+    return op.in[1].at(s.trans_b ? Indices{column, at} : Indices{at, column});
   };
-  const size_t l = lead.size();
-  auto lead_of = [l](const Indices& i) {
-    return Indices(i.begin(), i.begin() + static_cast<long>(l));
-  };
-  const te::Tensor a = te::Compute(
-      move("_a", 0), behind(lead, {row_tiles, steps, IndexConst(rows), IndexConst(depth)}),
-      [&](const Indices& i) {
-        return op.in[0].at(
-            behind(lead_of(i), {i[l] * rows + i[l + 2], i[l + 1] * depth + i[l + 3]}));
-      });
-  const te::Tensor b = te::Compute(
-      move("_b", 1),
-      {columns, steps, IndexConst(depth / kernel.group), IndexConst(lanes),
-       IndexConst(kernel.group)},
-      [&](const Indices& i) {
-        const Expr k = i[1] * depth + i[2] * kernel.group + i[4], column = i[0] * lanes + i[3];
-        return op.in[1].at(s.trans_b ? Indices{column, k} : Indices{k, column});
-      });
-  group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
-  const DType wide = s.types.accumulator;
-  const te::Tensor sums = te::Compute(
-      op.name, behind(lead, {row_tiles, columns, IndexConst(rows), IndexConst(lanes)}),
-      [&](const Indices& i) {
-        te::Axis q = te::ReduceAxis("q", steps), k = te::ReduceAxis("k", IndexConst(depth));
-        const Expr step = q.var, at = k.var;
-        const Expr x = a.At(behind(lead_of(i), {i[l], step, i[l + 2], at}));
-        const Expr y = b.At({i[l + 1], step, at / kernel.group, i[l + 3], at % kernel.group});
-        return te::Sum(CastExpr::Make(wide, x) * CastExpr::Make(wide, y), {q, k});
-      });
-  const te::Tensor stored =
-      te::Compute(move("_c", 2), sums.shape(), [&](const Indices& i) { return sums.At(i); });
-  return As(op.out.dtype, {wide, op.out.dims, [=](const Indices& i) {
-                             return stored.At(behind(lead_of(i), {i[l] / rows, i[l + 1] / lanes,
-                                                                  i[l] % rows, i[l + 1] % lanes}));
-                           }});
-}
-
-// All but the last `rank` loops run over tiles: they are written out, since a tile's number is part
-// of the instruction.
-void UnrollTiles(Schedule& s, const Names& loops, size_t rank) {
-  for (size_t i = 0; i + rank < loops.size(); ++i) s.Unroll(loops[i]);
-}
-
-// The last `rank` loops, those of one tile, are the operation.
-void TensorizeTiles(Schedule& s, const Names& loops, size_t rank, const std::string& row) {
-  if (!s.ok()) return;
-  TN_CHECK(loops.size() >= rank);
-  s.Tensorize(loops[loops.size() - rank], row);
-  UnrollTiles(s, loops, rank);
+  return BuildTiles(group, op, kernel, p);
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
-  const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, result
-  TN_CHECK(moves.size() == 3);
   const MicroKernel kernel = KernelOf(machine, PartOf(parts, sums).row, WrittenType(s, sums));
   const std::string rows = std::to_string(kernel.rows()), lanes = std::to_string(kernel.lanes());
   Names axes = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
@@ -187,33 +140,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Reorder(Concat({outer, {i[2], i[3], j[1], j[2]}}));
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
-  // The result in memory, then the sums, then the operands of a step. That tiles leave whole, even
-  // where a few of their rows are asked for, is settled before anything is moved.
-  const std::string at = i[1];
-  s.SetScope(WrittenBuffer(s, sums), Scope::kTile);
-  s.SetScope(WrittenBuffer(s, moves[2]), Scope::kLocal);
-  const Names whole = s.GetLoops(moves[2]);
-  const std::string store = s.Tensorize(whole[whole.size() - 2], kernel.moves[2]);
-  s.ComputeAt(store, at);
-  UnrollTiles(s, LoopsInside(s, store, at).spatial, 0);
-  s.ComputeAt(sums, at);
-  InnerLoops in = LoopsInside(s, sums, at);
-  if (!s.ok()) return;
-  const Names steps(in.reduce.begin(), in.reduce.end() - 1);
-  const std::string around = steps.empty() ? at : steps[0];
-  s.Reorder(Concat({steps, in.spatial, {in.reduce.back()}}));
-  const Names inside = Concat({steps, in.spatial});
-  const std::string start = s.DecomposeReduction(sums, inside[0]);
-  for (size_t k = 0; k < 2; ++k) {
-    s.SetScope(WrittenBuffer(s, moves[k]), Scope::kTile);
-    s.ComputeAt(moves[k], around);
-  }
-  for (size_t k = 0; k < 2; ++k) {
-    TensorizeTiles(s, LoopsInside(s, moves[k], around).spatial, 2 + k, kernel.moves[k]);
-  }
-  const TileIntrinsic& row = *BuiltinTileIntrinsics().Find(kernel.unit.row);
-  TensorizeTiles(s, LoopsInside(s, start, at).spatial, 2, row.start);
-  TensorizeTiles(s, in.spatial, 2, row.name);
+  ScheduleTiles(s, parts, machine, i[1], 0, j[0]);
   ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
   ScheduleHalos(s, parts, machine);
 }
@@ -223,6 +150,7 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 }  // namespace
 
 extern const Algorithm kTileMatMul;
-const Algorithm kTileMatMul = {"tile_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kTileMatMul = {"tile_matmul", kOps,  IsFor,      SpaceOf, Wants,
+                               Work,          Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

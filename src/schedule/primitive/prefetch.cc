@@ -16,11 +16,12 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;  // asking for one element brings its cache line
 
-// Hints go along the dimension `axis`, every `step` elements: so many are neighbours in memory
-// there.
+// A hint for every `steps[d]` elements along each dimension d: these are neighbours in memory,
+// along `axis` first. One along two dimensions where a layout has groups of a few elements of one
+// inside blocks of the other, as factors of dot products have.
 struct Lines {
   size_t axis = 0;
-  int64_t step = 1;
+  std::vector<int64_t> steps;
 };
 
 Expr PlaceInMemory(const Buffer& buffer, const std::vector<Expr>& at, Analyzer* analyzer) {
@@ -31,8 +32,10 @@ Expr PlaceInMemory(const Buffer& buffer, const std::vector<Expr>& at, Analyzer* 
   return analyzer->Simplify(out);
 }
 
-// Whether element step * n + r is r behind element step * n along the dimension, for all r < step.
-bool AreNeighbours(const Buffer& buffer, size_t axis, int64_t step) {
+// Whether element step * n + r is r times `apart` behind element step * n along the dimension, for
+// all r < step, where the other dimensions are at the beginning of their steps.
+bool AreNeighbours(const Buffer& buffer, const std::vector<int64_t>& steps, size_t axis,
+                   int64_t step, int64_t apart) {
   Analyzer analyzer;
   std::vector<Expr> first, other;
   const Var r = VarNode::Make("r");
@@ -40,38 +43,54 @@ bool AreNeighbours(const Buffer& buffer, size_t axis, int64_t step) {
   for (size_t d = 0; d < buffer->shape.size(); ++d) {
     const Var v = VarNode::Make("v" + std::to_string(d));
     const Expr& extent = buffer->shape[d];
+    const int64_t own = d == axis ? step : steps[d];
     analyzer.Bind(v, IndexConst(0),
-                  d == axis ? analyzer.Simplify(CeilDiv(extent, IndexConst(step))) : extent);
-    first.push_back(d == axis ? v * step : Expr(v));
-    other.push_back(d == axis ? v * step + r : Expr(v));
+                  own != 1 ? analyzer.Simplify(CeilDiv(extent, IndexConst(own))) : extent);
+    first.push_back(own != 1 ? v * own : Expr(v));
+    other.push_back(d == axis ? v * own + r : first.back());
   }
   return IsZero(analyzer.Simplify(PlaceInMemory(buffer, other, &analyzer) -
-                                  PlaceInMemory(buffer, first, &analyzer) - r));
+                                  PlaceInMemory(buffer, first, &analyzer) - r * apart));
+}
+
+// The longest step along a dimension that has none yet; false where there is none.
+bool TakeStep(const Buffer& buffer, int64_t most, int64_t* apart, Lines* lines) {
+  for (int64_t step = most / *apart; step > 1; step /= 2) {
+    for (size_t d = buffer->shape.size(); d-- > 0;) {
+      if (lines->steps[d] != 1 || !AreNeighbours(buffer, lines->steps, d, step, *apart)) continue;
+      if (*apart == 1) lines->axis = d;
+      lines->steps[d] = step;
+      *apart *= step;
+      return true;
+    }
+  }
+  return false;
 }
 
 Lines LinesOf(const Buffer& buffer) {
   const size_t last = buffer->shape.size() - 1;
   const int64_t most = std::max<int64_t>(1, kLineBytes / buffer->dtype.Bytes());
-  if (!buffer->layout) return {last, most};
-  for (int64_t step = most; step > 1; step /= 2) {
-    for (size_t d = last + 1; d-- > 0;) {
-      if (AreNeighbours(buffer, d, step)) return {d, step};
-    }
+  Lines lines = {last, std::vector<int64_t>(buffer->shape.size(), 1)};
+  if (!buffer->layout) {
+    lines.steps[last] = most;
+    return lines;
   }
-  return {last, 1};
+  for (int64_t apart = 1; TakeStep(buffer, most, &apart, &lines);) {
+  }
+  return lines;
 }
 
-// A hint for a line: its variables are the dimensions of the buffer, of `axis` every step-th.
+// A hint for a line: its variables are the dimensions of the buffer, of each every step-th.
 Block HintBlock(const std::string& name, const Buffer& buffer, const Lines& lines, Body* body) {
   Block out;
   out.name = name;
   std::vector<Expr> at;
   for (size_t d = 0; d < buffer->shape.size(); ++d) {
     Var v = VarNode::Make(body->NewVarName(name + ".v" + std::to_string(d)));
-    const bool along = d == lines.axis;
+    const int64_t step = lines.steps[d];
     Expr count =
-        along ? Simplify(CeilDiv(buffer->shape[d], IndexConst(lines.step))) : buffer->shape[d];
-    at.push_back(along && lines.step != 1 ? v * lines.step : Expr(v));
+        step != 1 ? Simplify(CeilDiv(buffer->shape[d], IndexConst(step))) : buffer->shape[d];
+    at.push_back(step != 1 ? v * step : Expr(v));
     out.iters.push_back(
         IterVarNode::Make(v, IterKind::kSpatial, IndexConst(0), count, IndexConst(0)));
   }
@@ -139,7 +158,7 @@ Expected<HintTarget> FindTarget(const Body& body, const std::string& name,
     for (Expr* end : {&box[d].min, &box[d].max}) {
       if (!*end) continue;
       *end = Substitute(*end, ahead);
-      if (d == lines.axis && lines.step != 1) *end = *end / lines.step;
+      if (lines.steps[d] != 1) *end = *end / lines.steps[d];
       *end = analyzer->Simplify(*end);
     }
   }

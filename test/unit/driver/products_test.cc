@@ -14,13 +14,14 @@ constexpr int kInt8 = 3, kBFloat16 = 16;
 
 // What `emit` says of a model for a CPU.
 std::string EmittedOf(const onnx::test::Model& model, const std::string& cpu,
-                      const std::string& emit) {
+                      const std::string& emit, const std::string& precision = "fp32") {
   const Folder folder;
   CompileOptions options;
   options.model = folder / "m.onnx";
   options.output = folder / "m.so";
   options.jobs = 1;
   options.emit = {emit};
+  options.precision = precision;
   options.target = "llvm -mtriple=x86_64-linux-gnu -mcpu=" + cpu;
   EXPECT_TRUE(WriteFile(options.model, model.Bytes()));
   const Expected<CompileReport> report = Compile(options);
@@ -91,6 +92,19 @@ TEST(Products, OfHalves) {
   EXPECT_TRUE(Has(Emitted("MatMul", kBFloat16, kBFloat16, "cooperlake", "asm"), "\tvdpbf16ps\t"));
   EXPECT_TRUE(
       Has(Emitted("MatMul", kBFloat16, kBFloat16, "sapphirerapids", "asm"), "\ttdpbf16ps\t"));
+}
+
+// Numbers of f32 as two of bf16 each, where tiles multiply these; `exact` takes multiply-adds.
+TEST(Products, OfFloatsInParts) {
+  onnx::test::Model model;
+  model.Input("x", {128, 256}, onnx::test::kFloat);
+  model.Init("w", onnx::test::kFloat, {256, 96}, std::string(256 * 96 * 4, '\x3f'));
+  model.Node("MatMul", {"x", "w"}, {"y"}).Output("y", onnx::test::kFloat);
+  const std::string code = EmittedOf(model, "sapphirerapids", "asm");
+  EXPECT_TRUE(Has(code, "\ttdpbf16ps\t")) << code;
+  EXPECT_FALSE(Spills(code, "\ttdpbf16ps\t")) << code;
+  EXPECT_FALSE(Has(EmittedOf(model, "sapphirerapids", "asm", "exact"), "\ttdpbf16ps\t"));
+  EXPECT_FALSE(Has(EmittedOf(model, "cooperlake", "asm"), "\tvdpbf16ps\t"));
 }
 
 // Without the unit: vectors of the sums' type, and no call of the operation's meaning.

@@ -108,6 +108,7 @@ void AddReductions(std::vector<Sample>& s) {
   s.push_back({OpKind::kBlockMatMul,
                "f32[a,m,32] u8[5,16] f32[5,2] f32[5,2]",
                {{"bits", int64_t{4}}, {"block", int64_t{16}}}});
+  s.push_back({OpKind::kSplitMatMul, "f32[a,m,8] bf16[2,8,5]"});
   s.push_back({OpKind::kConv, "f32[a,k,h,w] f32[n,k,3,3] f32[n]", {{"pads", Ints{1, 1, 1, 1}}}});
   s.push_back({OpKind::kConv, "f32[a,k,h] f32[n,k,1]"});
   s.push_back({OpKind::kConv, "f32[a,2,h] f32[n,1,2]", {{"group", int64_t{2}}}});

@@ -91,6 +91,20 @@ TEST_F(Infer, BlockMatMul) {
             "10], [5, 2] and [5, 2]");
 }
 
+TEST_F(Infer, SplitMatMul) {
+  EXPECT_EQ(Type(OpKind::kSplitMatMul, {In("f32[a, 2, 20]"), In("bf16[2, 20, 5]")}),
+            "f32[a, 2, 5]");
+  EXPECT_EQ(
+      Type(OpKind::kSplitMatMul, {In("f32[3, 20]"), In("bf16[2, 5, 20]")}, {{"trans_b", true}}),
+      "f32[3, 5]");
+  EXPECT_EQ(Type(OpKind::kSplitMatMul, {In("f32[3, 20]"), In("bf16[2, 5, 20]")}),
+            "expected equal inner dims that are numbers, but got [3, 20] and [2, 5, 20]");
+  EXPECT_EQ(Type(OpKind::kSplitMatMul, {In("f32[3, 20]"), In("bf16[3, 20, 5]")}),
+            "expected a matrix and two parts of one, but got [3, 20] and [3, 20, 5]");
+  EXPECT_EQ(Type(OpKind::kSplitMatMul, {In("f32[3, 20]"), In("f32[2, 20, 5]")}),
+            "expected f32 and bf16, but got f32 and f32");
+}
+
 TEST_F(Infer, MatMul) {
   EXPECT_EQ(Type(OpKind::kMatMul, {In("f32[2, 1, 3, 4]"), In("f32[5, 4, 6]")}), "f32[2, 5, 3, 6]");
   EXPECT_EQ(Type(OpKind::kMatMul, {In("f32[3, 4]"), In("f32[6, 4]")}, {{"trans_b", true}}),

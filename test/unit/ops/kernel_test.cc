@@ -249,6 +249,18 @@ TEST(Kernel, DirectConvolutionOfBytes) {
   }
 }
 
+// Channels are multiplied in pairs; few of them fill pairs, not vectors.
+TEST(Kernel, DirectConvolutionOfHalves) {
+  const DType half = DType::BFloat16();
+  const Machine dots = MachineOf("cooperlake");
+  for (int64_t channels : {1, 3, 4, 17}) {
+    Case c = Conv(channels, 17, 4, 3, 1, 1, 1);
+    c.inputs = {TypeOf(half, {1, channels, 4, 4}), TypeOf(half, {17, channels, 3, 3})};
+    Check(c, "direct_conv", 1e-2, dots);
+    Check(c, "direct_conv", 1e-2, MachineOf("x86-64-v3"));
+  }
+}
+
 TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
   Check(Conv(16, 16, 15, 1, 1, 0, 1), "direct_conv");
   Check(Conv(16, 16, 6, 3, 2, 1, 1), "direct_conv");
@@ -348,8 +360,13 @@ TEST(Kernel, WindowsOnChannelBlocks) {
     bytes.inputs = {TypeOf(type, {1, 24, 9, 9})};
     Check(bytes, "blocked_window");
   }
+  Case halves = c;
+  halves.inputs = {TypeOf(DType::BFloat16(), {1, 24, 9, 9})};
+  Check(halves, "blocked_window");
   c.op = OpKind::kAvgPool;
   Check(c, "blocked_window");
+  halves.op = OpKind::kAvgPool;
+  Check(halves, "blocked_window");
   Case mean;
   mean.op = OpKind::kReduce;
   mean.inputs = c.inputs;
@@ -829,6 +846,28 @@ TEST(Kernel, ProductInTiles) {
   Check(Product(i8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 1, 16, 31), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 17, 16, 33), "tile_matmul", 0, amx);
+}
+
+// Rows, columns and k around tiles, in both orders of the matrix.
+TEST(Kernel, ProductOfPartsInTiles) {
+  const Machine amx = MachineOf("sapphirerapids");
+  const auto product = [](std::vector<int64_t> x, int64_t n, bool trans) {
+    const int64_t k = x.back();
+    Case c;
+    c.op = OpKind::kSplitMatMul;
+    c.inputs = {F32(std::move(x)),
+                TypeOf(DType::BFloat16(),
+                       trans ? std::vector<int64_t>{2, n, k} : std::vector<int64_t>{2, k, n})};
+    if (trans) c.attrs.Set("trans_b", true);
+    return c;
+  };
+  Check(product({1, 1}, 2, false), "split_matmul", 1e-6, amx);
+  Check(product({15, 31}, 16, true), "split_matmul", 1e-6, amx, 1);
+  Check(product({16, 32}, 17, false), "split_matmul", 1e-6, amx, 1);
+  Check(product({2, 3, 33}, 16, true), "split_matmul", 1e-6, amx, 1);
+  Case residual = product({17, 33}, 33, false);
+  residual.bias_relu = true;
+  Check(residual, "split_matmul", 1e-6, amx, 2);
 }
 
 // A dim of the case, 1 to 40, and sizes around tiles of up to eight.

@@ -1,0 +1,136 @@
+#include "ops/algorithm/matrix_tiles.h"
+
+#include "intrin/tile_intrinsic.h"
+#include "support/check.h"
+
+namespace tenon::ops {
+
+using te::Indices;
+
+namespace {
+
+Indices Behind(std::initializer_list<Indices> lists) {
+  Indices out;
+  for (const Indices& l : lists) out.insert(out.end(), l.begin(), l.end());
+  return out;
+}
+
+// All but the last `rank` loops run over tiles: they are written out, since a tile's number is part
+// of the instruction.
+void UnrollTiles(Schedule& s, const Names& loops, size_t rank) {
+  for (size_t i = 0; i + rank < loops.size(); ++i) s.Unroll(loops[i]);
+}
+
+// The last `rank` loops, those of one tile, are the operation.
+void TensorizeTiles(Schedule& s, const Names& loops, size_t rank, const std::string& row) {
+  if (!s.ok()) return;
+  TN_CHECK(loops.size() >= rank);
+  s.Tensorize(loops[loops.size() - rank], row);
+  UnrollTiles(s, loops, rank);
+}
+
+// Where sizes are not known, nothing is asked for.
+void AskForNextPanel(Schedule& s, const std::string& move, const std::string& panels,
+                     const std::string& over) {
+  const Names read = ReadBuffers(s, move);
+  if (panels.empty() || read.size() != 1 || s.GetExtent(panels) < 2) return;
+  Schedule tried = s;
+  tried.SpreadPrefetch(move, read[0], panels, 1, over);
+  if (tried.ok()) s = std::move(tried);
+}
+
+}  // namespace
+
+Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
+                   const TiledProduct& p) {
+  const int64_t rows = kernel.rows(), lanes = kernel.lanes(), depth = kernel.depth();
+  const size_t l = p.lead.size(), steps = p.steps.size();
+  const auto move = [&](const char* suffix, size_t i) {
+    return group.Mark(op.name + suffix, BlockRole::kMove, kernel.moves.at(i));
+  };
+  const auto part = [](const Indices& i, size_t from, size_t count) {
+    return Indices(i.begin() + static_cast<long>(from),
+                   i.begin() + static_cast<long>(from + count));
+  };
+  const te::Tensor a = te::Compute(
+      move("_a", 0),
+      Behind({p.lead, {p.row_tiles}, p.steps, {IndexConst(rows), IndexConst(depth)}}),
+      [&](const Indices& i) {
+        return p.a(part(i, 0, l), i[l], part(i, l + 1, steps), i[l + 1 + steps], i[l + 2 + steps]);
+      });
+  const te::Tensor b = te::Compute(
+      move("_b", 1),
+      Behind({{p.columns},
+              p.steps,
+              {IndexConst(depth / kernel.group), IndexConst(lanes), IndexConst(kernel.group)}}),
+      [&](const Indices& i) {
+        return p.b(i[0], part(i, 1, steps), i[1 + steps] * kernel.group + i[3 + steps],
+                   i[2 + steps]);
+      });
+  group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
+  const te::Tensor sums = te::Compute(
+      op.name, Behind({p.lead, {p.row_tiles, p.columns, IndexConst(rows), IndexConst(lanes)}}),
+      [&](const Indices& i) {
+        std::vector<te::Axis> axes;
+        for (size_t q = 0; q < steps; ++q) {
+          axes.push_back(te::ReduceAxis(q == 0 ? "q" : "q" + std::to_string(q), p.steps[q]));
+        }
+        axes.push_back(te::ReduceAxis("k", IndexConst(depth)));
+        Indices step;
+        for (size_t q = 0; q < steps; ++q) step.push_back(axes[q].var);
+        const Expr at = axes.back().var;
+        const Expr x = a.At(Behind({part(i, 0, l), {i[l]}, step, {i[l + 2], at}}));
+        const Expr y =
+            b.At(Behind({{i[l + 1]}, step, {at / kernel.group, i[l + 3], at % kernel.group}}));
+        return te::Sum(CastExpr::Make(p.wide, x) * CastExpr::Make(p.wide, y), axes);
+      });
+  const te::Tensor stored =
+      te::Compute(move("_c", 2), sums.shape(), [&](const Indices& i) { return sums.At(i); });
+  return As(op.out.dtype, {p.wide, op.out.dims, [=](const Indices& i) {
+                             return stored.At(Behind(
+                                 {part(i, 0, l),
+                                  {i[l] / rows, i[l + 1] / lanes, i[l] % rows, i[l + 1] % lanes}}));
+                           }});
+}
+
+void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, const std::string& at,
+                   size_t written_out, const std::string& panels) {
+  const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
+  const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, result
+  TN_CHECK(moves.size() == 3);
+  const MicroKernel kernel = KernelOf(machine, PartOf(parts, sums).row, WrittenType(s, sums));
+  // The result in memory, then the sums, then the operands of a step. That tiles leave whole, even
+  // where a few of their rows are asked for, is settled before anything is moved.
+  s.SetScope(WrittenBuffer(s, sums), Scope::kTile);
+  s.SetScope(WrittenBuffer(s, moves[2]), Scope::kLocal);
+  const Names whole = s.GetLoops(moves[2]);
+  const std::string store = s.Tensorize(whole[whole.size() - 2], kernel.moves[2]);
+  s.ComputeAt(store, at);
+  UnrollTiles(s, LoopsInside(s, store, at).spatial, 0);
+  s.ComputeAt(sums, at);
+  InnerLoops in = LoopsInside(s, sums, at);
+  if (!s.ok()) return;
+  const Names steps(in.reduce.begin(), in.reduce.end() - 1);
+  const std::string around = steps.empty() ? at : steps.back();
+  s.Reorder(Concat({steps, in.spatial, {in.reduce.back()}}));
+  const Names inside = Concat({steps, in.spatial});
+  const std::string start = s.DecomposeReduction(sums, inside[0]);
+  for (size_t k = 0; k < 2; ++k) {
+    s.SetScope(WrittenBuffer(s, moves[k]), Scope::kTile);
+    s.ComputeAt(moves[k], around);
+  }
+  if (steps.size() > written_out) {
+    AskForNextPanel(s, moves[1], panels, steps[steps.size() - written_out - 1]);
+  }
+  for (size_t k = 0; k < 2; ++k) {
+    TensorizeTiles(s, LoopsInside(s, moves[k], around).spatial, 2 + k, kernel.moves[k]);
+  }
+  const TileIntrinsic& row = *BuiltinTileIntrinsics().Find(kernel.unit.row);
+  TensorizeTiles(s, LoopsInside(s, start, at).spatial, 2, row.start);
+  TensorizeTiles(s, in.spatial, 2, row.name);
+  for (size_t i = steps.size() - std::min(written_out, steps.size()); i < steps.size(); ++i) {
+    s.Unroll(steps[i]);
+  }
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,40 @@
+// Products by a unit that multiplies whole tiles and keeps them in registers of its own: what the
+// algorithms for it have in common. Operands of a step are brought into tiles, the sums stay there,
+// and leave through memory that the first-level cache holds, where what follows meets them as
+// vectors.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/group.h"
+#include "ops/micro_kernel.h"
+#include "ops/scheduling.h"
+
+namespace tenon::ops {
+
+/// A product as tiles: of how many there are, and where the elements of one lie.
+struct TiledProduct {
+  std::vector<Expr> lead;   // of the result, before rows and columns
+  Expr row_tiles, columns;  // tiles of the result
+  std::vector<Expr> steps;  // along the reduction, outermost first; each brings tiles of its own
+  DType wide;               // of the sums
+  std::function<Expr(const te::Indices& lead, const Expr& tile, const te::Indices& step,
+                     const Expr& row, const Expr& k)>
+      a;
+  std::function<Expr(const Expr& tile, const te::Indices& step, const Expr& k, const Expr& lane)> b;
+};
+/// The product's elements, read from the memory that its sums leave through.
+Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
+                   const TiledProduct& product);
+
+/// Puts all of it under the loop `at`, inside which the result's loops are those of tile_rows,
+/// rows, nv and lanes. The innermost `written_out` loops over steps are unrolled. Where the tiles
+/// inside `panels` meet one panel of the second operand again and again, the next is asked for
+/// meanwhile
+/// ("": it is not).
+void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, const std::string& at,
+                   size_t written_out, const std::string& panels);
+
+}  // namespace tenon::ops
