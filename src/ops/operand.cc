@@ -53,6 +53,14 @@ Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim) {
   return i * Select::Make(Eq(own, IndexConst(1)), IndexConst(0), IndexConst(1));
 }
 
+Expr WeightOf(const Expr& x) {
+  constexpr double kLeast32 = -87.3365, kLeast64 = -708.396;  // logarithms of the least normal ones
+  const Expr least = MakeConst(x->dtype, x->dtype.bits == 64 ? kLeast64 : kLeast32);
+  const Expr none = Lt(x, least);
+  return Select::Make(none, MakeConst(x->dtype, 0),
+                      Call::Make(Intrinsic::kExp, {Select::Make(none, least, x)}));
+}
+
 Expr TotalOf(const Expr& sum, const Expr& count) {
   if (graph::DimRange(count).min >= 1) return sum;
   return Select::Make(Eq(count, IndexConst(0)), MakeConst(sum->dtype, 1), sum);

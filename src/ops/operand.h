@@ -33,6 +33,9 @@ Operand Memo(Operand operand);
 /// axis of size 1 at 0. Whether an open size is 1 the call decides: the index has a stride of 0
 /// or 1.
 Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim);
+/// The weight e^x of a score that is x from the largest, in f32 or f64: 0 where that would be no
+/// normal number. Many processors take a hundred times as long with numbers that are not.
+Expr WeightOf(const Expr& x);
 /// What a row of `count` weights is divided by: their sum, or 1 where there are none.
 Expr TotalOf(const Expr& sum, const Expr& count);
 /// The element of `x` where the indices of a broadcast result of the given dims point,

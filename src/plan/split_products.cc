@@ -32,7 +32,8 @@ Attrs AttrsOf(const Node& product) {
 }
 
 // [2, …]: the high parts of a matrix and its low ones, as ops/split_float.h has them.
-Expected<ValueId> Parts(Builder& b, ValueId w, const std::string& name) {
+Expected<ValueId> Parts(Builder& b, ValueId w) {
+  const std::string name = b.graph().value(w).name;  // a copy: references die with every Add
   const TensorType type = b.type(w);
   const DType f32 = DType::Float(32), bf16 = DType::BFloat16();
   const auto to = [](DType t) { return Attrs{{"to", t.ToString()}}; };
@@ -91,8 +92,7 @@ Graph SplitProducts(const Graph& g, const GraphPassContext& context) {
     const auto [it, is_new] = known.emplace(RegionKey(Alone(b.graph(), n, false)), false);
     if (is_new) it->second = IsFaster(b.graph(), n, context);
     if (!it->second) return kNoValue;
-    TN_ASSIGN_OR_RETURN(const ValueId parts,
-                        Parts(b, n.inputs[1], b.graph().value(n.inputs[1]).name));
+    TN_ASSIGN_OR_RETURN(const ValueId parts, Parts(b, n.inputs[1]));
     return b.Add(OpKind::kSplitMatMul, {n.inputs[0], parts}, n.name, AttrsOf(n));
   });
 }

@@ -49,6 +49,14 @@ class FunctionEmitter {
   void EmitTileAlloc(const Alloc& s, int64_t bytes);
   bool OnlyTileOperand(const Alloc& s);
   llvm::Value* TileNumber(const Region& region);
+  /// Of an operation of tiles that was emitted: the tile that it writes, and the memory whose
+  /// elements that tile then holds, where it is a load.
+  struct TileWrite {
+    int64_t tile;
+    const CallFunc* load = nullptr;
+  };
+  /// Whether the tile holds what the call would load.
+  bool IsLoaded(int64_t tile, const CallFunc& load) const;
 
   /// Leaves the function with the status where it is not 0.
   void ReturnIfFailed(llvm::Value* status);
@@ -74,6 +82,7 @@ class FunctionEmitter {
   bool uses_tiles_ = false;
   int64_t num_tiles_ = 0;                                 // alive here
   std::unordered_map<const BufferNode*, int64_t> tiles_;  // a buffer's first tile
+  std::unordered_map<const llvm::Instruction*, TileWrite> tile_writes_;
 };
 
 }  // namespace tenon::codegen

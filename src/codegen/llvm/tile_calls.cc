@@ -7,6 +7,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+
 #include "arith/analyzer.h"
 #include "codegen/llvm/function_emitter.h"
 #include "ir/print.h"
@@ -148,18 +150,54 @@ Value* FunctionEmitter::TileNumber(const Region& region) {
   return ir_.getInt8(static_cast<uint8_t>(number));
 }
 
+// Steps that are written out may bring one tile twice, as those of products of parts do. What was
+// emitted since in this block of code tells whether it is still there.
+bool FunctionEmitter::IsLoaded(int64_t tile, const CallFunc& load) const {
+  const llvm::BasicBlock& block = *ir_.GetInsertBlock();
+  for (auto i = block.rbegin(); i != block.rend(); ++i) {
+    const auto write = tile_writes_.find(&*i);
+    if (write == tile_writes_.end()) {
+      if (i->mayWriteToMemory()) return false;
+      continue;
+    }
+    if (write->second.tile != tile) continue;
+    const CallFunc* last = write->second.load;
+    const auto same = [](const NodeRef& a, const NodeRef& b) { return StructuralEqual(a, b); };
+    return last && last->callee == load.callee && same(last->buffers[0], load.buffers[0]) &&
+           std::equal(last->scalars.begin(), last->scalars.end(), load.scalars.begin(), same);
+  }
+  return false;
+}
+
 void FunctionEmitter::EmitTileIntrinsic(const CallFunc& s, const PrimFunc& callee,
                                         const Emission& emission) {
   const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(emission.text);
   TN_CHECK(id != llvm::Intrinsic::not_intrinsic, "LLVM has no {}", emission.text);
   llvm::Function* operation = llvm::Intrinsic::getDeclaration(f_->getParent(), id);
+  const auto is = [](ArgKind kind) {
+    return [kind](const EmissionArg& arg) { return arg.kind == kind; };
+  };
+  const auto any = [&](ArgKind kind) {
+    return std::any_of(emission.args.begin(), emission.args.end(), is(kind));
+  };
+  const bool writes_tile = any(ArgKind::kTile) && tiles_.count(s.buffers.back()->buffer.get()) > 0;
+  TileWrite write{-1};
+  if (writes_tile) {
+    const auto* number = llvm::dyn_cast<llvm::ConstantInt>(TileNumber(s.buffers.back()));
+    write.tile = number ? number->getSExtValue() : -1;
+    if (any(ArgKind::kAddress)) {
+      if (IsLoaded(write.tile, s)) return;
+      write.load = &s;
+    }
+  }
   std::vector<Value*> args;
   for (const EmissionArg& arg : emission.args) {
     llvm::Type* param =
         operation->getFunctionType()->getParamType(static_cast<unsigned>(args.size()));
     args.push_back(TileArgument(s, callee, arg, param));
   }
-  Value* result = ir_.CreateCall(operation, args);
+  llvm::CallInst* result = ir_.CreateCall(operation, args);
+  if (writes_tile) tile_writes_.emplace(result, write);
   if (!result->getType()->isVoidTy()) exprs_.StoreAt(s.buffers.back(), result);
 }
 

@@ -163,10 +163,9 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
   const std::vector<Expr> rows = InRow(lead, s.all_queries);
   Operand m = ReduceRow(group, op.name + "_max", rows, s.all_keys, lanes, BinaryOp::kMax,
                         [&](const Indices& row, const Expr& j) { return score.At(InRow(row, j)); });
-  te::Tensor e = te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow),
-                             dims(s.all_queries, s.all_keys), [&](const Indices& i) {
-                               return Call::Make(Intrinsic::kExp, {score.At(i) - m.at(RowOf(i))});
-                             });
+  te::Tensor e =
+      te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow), dims(s.all_queries, s.all_keys),
+                  [&](const Indices& i) { return WeightOf(score.At(i) - m.at(RowOf(i))); });
   Operand sum = ReduceRow(group, op.name + "_sum", rows, s.all_keys, lanes, BinaryOp::kAdd,
                           [&](const Indices& row, const Expr& j) { return e.At(InRow(row, j)); });
   te::Tensor factor = te::Compute(group.Mark(op.name + "_factor", BlockRole::kFactor), rows,

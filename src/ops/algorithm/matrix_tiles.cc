@@ -52,11 +52,12 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
     return Indices(i.begin() + static_cast<long>(from),
                    i.begin() + static_cast<long>(from + count));
   };
+  const Indices row_tiles = {p.groups, IndexConst(p.tile_rows)};
   const te::Tensor a = te::Compute(
-      move("_a", 0),
-      Behind({p.lead, {p.row_tiles}, p.steps, {IndexConst(rows), IndexConst(depth)}}),
+      move("_a", 0), Behind({p.lead, row_tiles, p.steps, {IndexConst(rows), IndexConst(depth)}}),
       [&](const Indices& i) {
-        return p.a(part(i, 0, l), i[l], part(i, l + 1, steps), i[l + 1 + steps], i[l + 2 + steps]);
+        return p.a(part(i, 0, l), i[l], i[l + 1], part(i, l + 2, steps), i[l + 2 + steps],
+                   i[l + 3 + steps]);
       });
   const te::Tensor b = te::Compute(
       move("_b", 1),
@@ -69,28 +70,29 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
       });
   group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
   const te::Tensor sums = te::Compute(
-      op.name, Behind({p.lead, {p.row_tiles, p.columns, IndexConst(rows), IndexConst(lanes)}}),
+      op.name, Behind({p.lead, row_tiles, {p.columns, IndexConst(rows), IndexConst(lanes)}}),
       [&](const Indices& i) {
         std::vector<te::Axis> axes;
+        Indices step;
         for (size_t q = 0; q < steps; ++q) {
           axes.push_back(te::ReduceAxis(q == 0 ? "q" : "q" + std::to_string(q), p.steps[q]));
+          step.push_back(axes.back().var);
         }
         axes.push_back(te::ReduceAxis("k", IndexConst(depth)));
-        Indices step;
-        for (size_t q = 0; q < steps; ++q) step.push_back(axes[q].var);
         const Expr at = axes.back().var;
-        const Expr x = a.At(Behind({part(i, 0, l), {i[l]}, step, {i[l + 2], at}}));
+        const Expr x = a.At(Behind({part(i, 0, l + 2), step, {i[l + 3], at}}));
         const Expr y =
-            b.At(Behind({{i[l + 1]}, step, {at / kernel.group, i[l + 3], at % kernel.group}}));
+            b.At(Behind({{i[l + 2]}, step, {at / kernel.group, i[l + 4], at % kernel.group}}));
         return te::Sum(CastExpr::Make(p.wide, x) * CastExpr::Make(p.wide, y), axes);
       });
   const te::Tensor stored =
       te::Compute(move("_c", 2), sums.shape(), [&](const Indices& i) { return sums.At(i); });
-  return As(op.out.dtype, {p.wide, op.out.dims, [=](const Indices& i) {
-                             return stored.At(Behind(
-                                 {part(i, 0, l),
-                                  {i[l] / rows, i[l + 1] / lanes, i[l] % rows, i[l + 1] % lanes}}));
-                           }});
+  const int64_t tile_rows = p.tile_rows;
+  return {p.wide, op.out.dims, [=](const Indices& i) {
+            return stored.At(Behind({part(i, 0, l),
+                                     {i[l] / (tile_rows * rows), i[l] / rows % tile_rows,
+                                      i[l + 1] / lanes, i[l] % rows, i[l + 1] % lanes}}));
+          }};
 }
 
 void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, const std::string& at,

@@ -14,18 +14,22 @@
 
 namespace tenon::ops {
 
-/// A product as tiles: of how many there are, and where the elements of one lie.
+/// A product as tiles: how many there are, and where the elements of one lie.
 struct TiledProduct {
-  std::vector<Expr> lead;   // of the result, before rows and columns
-  Expr row_tiles, columns;  // tiles of the result
+  std::vector<Expr> lead;  // of the result, before rows and columns
+  Expr groups;             // of the result's rows, of `tile_rows` tiles each
+  int64_t tile_rows = 1;
+  Expr columns;             // tiles of the result
   std::vector<Expr> steps;  // along the reduction, outermost first; each brings tiles of its own
   DType wide;               // of the sums
-  std::function<Expr(const te::Indices& lead, const Expr& tile, const te::Indices& step,
-                     const Expr& row, const Expr& k)>
+  /// At an element of a tile: of which group and place in it, and of which step.
+  std::function<Expr(const te::Indices& lead, const Expr& group, const Expr& tile,
+                     const te::Indices& step, const Expr& row, const Expr& k)>
       a;
   std::function<Expr(const Expr& tile, const te::Indices& step, const Expr& k, const Expr& lane)> b;
 };
-/// The product's elements, read from the memory that its sums leave through.
+/// The product's elements by lead, row and column, read from the memory that its sums leave
+/// through.
 Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
                    const TiledProduct& product);
 

@@ -56,9 +56,9 @@ Operand BuildSoftmax(Group& group, const OpContext& op, const std::vector<Expr>&
   const Operand& x = op.in[0];
   Operand m = ReduceRow(group, op.name + "_max", rows, n, lanes, BinaryOp::kMax,
                         [&](const Indices& row, const Expr& j) { return x.at(InRow(row, j)); });
-  Operand e = Read(te::Compute(
-      group.Mark(op.name + "_exp", BlockRole::kRow), x.dims,
-      [&](const Indices& i) { return Call::Make(Intrinsic::kExp, {x.at(i) - m.at(RowOf(i))}); }));
+  Operand e =
+      Read(te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow), x.dims,
+                       [&](const Indices& i) { return WeightOf(x.at(i) - m.at(RowOf(i))); }));
   Operand s = ReduceRow(group, op.name + "_sum", rows, n, lanes, BinaryOp::kAdd,
                         [&](const Indices& row, const Expr& j) { return e.at(InRow(row, j)); });
   return {x.dtype, x.dims, [e, s](const Indices& i) {

@@ -48,6 +48,12 @@ std::optional<ProductShape> ReadSplit(const Site& site) {
   s.n = b[s.trans_b ? 1 : 2];
   s.least = site.LeastSizes(x);
   s.least.pop_back();
+  if (AreNumbers(x)) {  // rows of all places are one behind the other, and fill tiles together
+    s.together = true;
+    s.m *= s.Lead();
+    s.lead.clear();
+    s.least = {s.m};
+  }
   return s;
 }
 
@@ -171,10 +177,10 @@ WorkDescription Work(const Site& site, const Point& point) {
 // The parts of a's rows: of each group of row tiles, step by step, low parts before high ones.
 // What both are made of is read once.
 te::Tensor SplitRows(Group& group, const OpContext& op, const ProductShape& s,
-                     const MicroKernel& kernel, const Expr& groups, int64_t tile_rows) {
-  const size_t l = op.out.dims.size() - 2;
-  const int64_t rows = kernel.rows(), depth = kernel.depth(), steps = Steps(s, kernel);
-  const Indices lead(op.out.dims.begin(), op.out.dims.end() - 2);
+                     const MicroKernel& kernel, const TiledProduct& p) {
+  const std::vector<Expr> dims = s.ResultDims(op.out.dims);
+  const size_t l = p.lead.size();
+  const int64_t rows = kernel.rows(), depth = kernel.depth(), group_rows = p.tile_rows * rows;
   const auto behind = [l](const Indices& i, const Indices& last) {
     Indices out(i.begin(), i.begin() + static_cast<long>(l));
     out.insert(out.end(), last.begin(), last.end());
@@ -182,21 +188,23 @@ te::Tensor SplitRows(Group& group, const OpContext& op, const ProductShape& s,
   };
   const te::Tensor x =
       te::Compute(group.Mark(op.name + "_x", BlockRole::kRow),
-                  behind(lead, {groups * (tile_rows * rows), IndexConst(steps * depth)}),
+                  behind(p.lead, {p.groups * group_rows, IndexConst(Steps(s, kernel) * depth)}),
                   [&](const Indices& i) -> te::Body {
-                    const Expr &row = i[l], k = i[l + 1], all = op.out.dims[l];
+                    const Expr &row = i[l], k = i[l + 1], all = dims[l];
                     Expr inside;
                     if (s.k % depth != 0) inside = Lt(k, IndexConst(s.k));
-                    if (!AsInt(all) || *AsInt(all) % (tile_rows * rows) != 0)
+                    if (!AsInt(all) || *AsInt(all) % group_rows != 0)
                       inside = inside ? And(Lt(row, all), inside) : Lt(row, all);
-                    const Expr element = op.in[0].at(i);
+                    Indices at = s.RowAt({i.begin(), i.end() - 1}, op.out.dims);
+                    at.push_back(k);
+                    const Expr element = op.in[0].at(at);
                     return inside ? Select::Make(inside, element, MakeConst(kF32, 0)) : element;
                   });
   return te::Compute(group.Mark(op.name + "_split", BlockRole::kPack),
-                     behind(lead, {groups, IndexConst(steps), IndexConst(2), IndexConst(tile_rows),
-                                   IndexConst(rows), IndexConst(depth)}),
+                     behind(p.lead, {p.groups, p.steps[0], IndexConst(2), IndexConst(p.tile_rows),
+                                     IndexConst(rows), IndexConst(depth)}),
                      [&](const Indices& i) -> te::Body {
-                       const Expr row = (i[l] * tile_rows + i[l + 3]) * rows + i[l + 4];
+                       const Expr row = (i[l] * p.tile_rows + i[l + 3]) * rows + i[l + 4];
                        const Expr element = x.At(behind(i, {row, i[l + 1] * depth + i[l + 5]}));
                        return Select::Make(Eq(i[l + 2], IndexConst(0)), LowPart(element),
                                            HighPart(element));
@@ -207,27 +215,33 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
   const ProductShape s = *ReadSplit(group.site());
   const MicroKernel kernel = *KernelFor(group.site().machine);
-  const size_t r = op.out.dims.size();
-  const int64_t rows = kernel.rows(), lanes = kernel.lanes(), depth = kernel.depth();
-  const int64_t tile_rows = ValueOf(point, "tile_rows"), nv = ValueOf(point, "nv");
-  const Expr groups = graph::DimCeilDiv(op.out.dims[r - 2], IndexConst(tile_rows * rows));
-  const te::Tensor split = SplitRows(group, op, s, kernel, groups, tile_rows);
+  const int64_t lanes = kernel.lanes(), depth = kernel.depth();
+  const int64_t nv = ValueOf(point, "nv");
+  const std::vector<Expr> dims = s.ResultDims(op.out.dims);
   TiledProduct p;
-  p.lead.assign(op.out.dims.begin(), op.out.dims.end() - 2);
-  p.row_tiles = graph::DimMul(groups, IndexConst(tile_rows));
+  p.lead.assign(dims.begin(), dims.end() - 2);
+  p.tile_rows = ValueOf(point, "tile_rows");
+  p.groups = graph::DimCeilDiv(dims[dims.size() - 2], IndexConst(p.tile_rows * kernel.rows()));
   p.columns = IndexConst(CeilDiv(s.n, nv * lanes) * nv);
   p.steps = {IndexConst(Steps(s, kernel)), IndexConst(kProducts)};
   p.wide = kF32;
+  const te::Tensor split = SplitRows(group, op, s, kernel, p);
   // Low by high, high by high, high by low: a's parts stand in the other order than b's.
-  p.a = [&](Indices at, const Expr& tile, const Indices& step, const Expr& row, const Expr& k) {
-    at.insert(at.end(), {tile / tile_rows, step[0], (step[1] + 1) / 2, tile % tile_rows, row, k});
+  p.a = [&](Indices at, const Expr& rows_of, const Expr& tile, const Indices& step, const Expr& row,
+            const Expr& k) {
+    at.insert(at.end(), {rows_of, step[0], (step[1] + 1) / 2, tile, row, k});
     return split.At(at);
   };
   p.b = [&](const Expr& tile, const Indices& step, const Expr& k, const Expr& lane) {
     const Expr at = step[0] * depth + k, column = tile * lanes + lane, part = step[1] / 2;
     return op.in[1].at(s.trans_b ? Indices{part, column, at} : Indices{part, at, column});
   };
-  return BuildTiles(group, op, kernel, p);
+  const Operand product = BuildTiles(group, op, kernel, p);
+  return {kF32, op.out.dims, [=, own = op.out.dims](const Indices& i) {
+            Indices at = s.RowsOf({i.begin(), i.end() - 1}, own);
+            at.push_back(i.back());
+            return product.at(at);
+          }};
 }
 
 // The parts of a block, under the loop over shares: both of a vector at once.
@@ -261,6 +275,14 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   const MicroKernel kernel = KernelOf(machine, PartOf(parts, sums).row, WrittenType(s, sums));
   const std::string rows = std::to_string(kernel.rows()), lanes = std::to_string(kernel.lanes());
   Names axes = s.GetLoops(OnlyBlock(s, parts, BlockRole::kOutput));
+  // The product may have all rows on one axis.
+  const size_t own = s.GetSpatialLoops(sums).size() - 5;  // of lead
+  if (axes.size() > own + 2) {
+    const auto first = axes.begin() + static_cast<long>(own);
+    const std::string fused = s.Fuse({first, axes.end() - 1});
+    axes.erase(first, axes.end() - 1);
+    axes.insert(axes.end() - 1, fused);
+  }
   const size_t r = axes.size();
   Names i = s.SplitBy(axes[r - 2], {"-1", "$row_block", "$tile_rows", rows});
   Names j = s.SplitBy(axes[r - 1], {"$shares", "-1", "$nv", lanes});

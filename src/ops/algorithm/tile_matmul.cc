@@ -110,13 +110,14 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const int64_t row_group = ValueOf(point, "tile_rows"), nv = ValueOf(point, "nv");
   TiledProduct p;
   p.lead.assign(op.out.dims.begin(), op.out.dims.end() - 2);
-  p.row_tiles = graph::DimMul(graph::DimCeilDiv(op.out.dims[r - 2], IndexConst(row_group * rows)),
-                              IndexConst(row_group));
+  p.groups = graph::DimCeilDiv(op.out.dims[r - 2], IndexConst(row_group * rows));
+  p.tile_rows = row_group;
   p.columns = IndexConst(CeilDiv(s.n, nv * lanes) * nv);
   p.steps = {IndexConst(CeilDiv(s.k, depth))};
   p.wide = s.types.accumulator;
-  p.a = [&](Indices at, const Expr& tile, const Indices& step, const Expr& row, const Expr& k) {
-    at.push_back(tile * rows + row);
+  p.a = [&](Indices at, const Expr& rows_of, const Expr& tile, const Indices& step, const Expr& row,
+            const Expr& k) {
+    at.push_back((rows_of * row_group + tile) * rows + row);
     at.push_back(step[0] * depth + k);
     return op.in[0].at(at);
   };
@@ -124,7 +125,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     const Expr at = step[0] * depth + k, column = tile * lanes + lane;
     return op.in[1].at(s.trans_b ? Indices{column, at} : Indices{at, column});
   };
-  return BuildTiles(group, op, kernel, p);
+  return As(op.out.dtype, BuildTiles(group, op, kernel, p));
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
