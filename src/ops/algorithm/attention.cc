@@ -288,6 +288,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 }  // namespace
 
 extern const Algorithm kAttention;
-const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

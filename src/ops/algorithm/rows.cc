@@ -157,6 +157,6 @@ constexpr OpKind kOps[] = {OpKind::kSoftmax, OpKind::kLayerNorm};
 }  // namespace
 
 extern const Algorithm kRows;
-const Algorithm kRows = {"rows", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kRows = {"rows", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops
