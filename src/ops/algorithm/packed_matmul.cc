@@ -226,6 +226,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kPackedMatMul;
 const Algorithm kPackedMatMul = {"packed_matmul", kOps,       IsFor, SpaceOf, Wants, Work,
-                                 Build,           ScheduleIt, 2};
+                                 Build,           ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -190,7 +190,7 @@ te::Tensor SplitRows(Group& group, const OpContext& op, const ProductShape& s,
       te::Compute(group.Mark(op.name + "_x", BlockRole::kRow),
                   behind(p.lead, {p.groups * group_rows, IndexConst(Steps(s, kernel) * depth)}),
                   [&](const Indices& i) -> te::Body {
-                    const Expr &row = i[l], k = i[l + 1], all = dims[l];
+                    const Expr &row = i[l], &k = i[l + 1], &all = dims[l];
                     Expr inside;
                     if (s.k % depth != 0) inside = Lt(k, IndexConst(s.k));
                     if (!AsInt(all) || *AsInt(all) % group_rows != 0)
