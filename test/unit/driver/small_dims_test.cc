@@ -264,10 +264,11 @@ struct Guarded {
              0} {}
 
   static tn_dl_data_type AbiTypeOf(DType type) {
-    const uint8_t code = type.IsBool()                  ? TN_DL_BOOL
-                         : type.IsFloat()               ? TN_DL_FLOAT
-                         : type.code == TypeCode::kUInt ? TN_DL_UINT
-                                                        : TN_DL_INT;
+    const uint8_t code = type.IsBool()                    ? TN_DL_BOOL
+                         : type.code == TypeCode::kBFloat ? TN_DL_BFLOAT
+                         : type.IsFloat()                 ? TN_DL_FLOAT
+                         : type.code == TypeCode::kUInt   ? TN_DL_UINT
+                                                          : TN_DL_INT;
     return {code, static_cast<uint8_t>(type.StorageBits()), 1};
   }
 };
