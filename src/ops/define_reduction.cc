@@ -263,7 +263,7 @@ static Operand DefineCumSum(const OpContext& op) {
     if (reverse) at[axis] = last - at[axis];
     return at;
   };
-  const Operand sums = Read(te::WhileStepping(
+  Operand sums = Read(te::WhileStepping(
       op.name + "_sums", x.dims, axis, exclusive, [&](const Indices& at) -> te::StepsBody {
         return {MakeConst(x.dtype, product ? 1 : 0), [&, at](const Expr& before) {
                   const Expr more = x.at(turned(at));
