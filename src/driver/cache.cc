@@ -63,7 +63,7 @@ Expected<std::string> CacheKey(const CompileOptions& o, const FileFacts& facts) 
   hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.empty_sizes).Int(o.shapes.size());
   for (const auto& [name, dims] : o.shapes) {
     hasher.Text(name).Int(dims.size());
-    for (const onnx::DimSpec& d : dims) hasher.Text(onnx::ToString(d));
+    for (const onnx::DimSpec& d : dims) hasher.Text(onnx::SizeText(d));
   }
   o.overrides.AddTo(&hasher);
   for (const graph::Graph& part : program.parts) AddBodies(part, &hasher);

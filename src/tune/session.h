@@ -27,8 +27,8 @@ namespace tenon::tune {
 
 struct SessionOptions : Limits {
   double stop_gain = 0;  // ends where the whole is expected to gain less than this part of it
-  std::string machine;  // the key that records get, and that counts of the log's
-  std::string device;   // where kernels run; "": on this CPU
+  std::string machine;   // the key that records get, and that counts of the log's
+  std::string device;    // where kernels run; "": on this CPU
   int64_t team = 1;
   double race_seconds = 2;   // for timing one candidate
   bool far_weights = false;  // the network's weights do not stay in a core's cache

@@ -55,7 +55,7 @@ Expected<DimSpec> InputShapes::RangeOf(const std::string& symbol) const {
       if (spec.value >= 0 || spec.symbol != symbol || spec == unsaid || spec == out) continue;
       if (!(out == unsaid)) {
         return MakeError(fmt::format("expected one range for {}, but got {} and {}", Quoted(symbol),
-                                     ToString(out), ToString(spec)));
+                                     SizeText(out), SizeText(spec)));
       }
       out = spec;
     }

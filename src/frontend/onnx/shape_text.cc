@@ -89,7 +89,7 @@ Expected<std::vector<DimSpec>> ParseShape(std::string_view text) {
   return out;
 }
 
-std::string ToString(const DimSpec& size) {
+std::string SizeText(const DimSpec& size) {
   if (size.value >= 0) return std::to_string(size.value);
   const bool ends = size.max != graph::Dim::kNoMax;
   if (size.min == 1 && !ends && size.step == 1) return size.symbol;

@@ -21,6 +21,6 @@ Expected<DimSpec> ParseSize(std::string_view text);
 Expected<std::vector<DimSpec>> ParseShape(std::string_view text);
 
 /// What ParseSize reads.
-std::string ToString(const DimSpec& size);
+std::string SizeText(const DimSpec& size);
 
 }  // namespace tenon::onnx

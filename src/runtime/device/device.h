@@ -44,7 +44,7 @@ struct DeviceDriver {
   int32_t (*count)();
   const char* (*missing)();  // why count() is 0: static text; null otherwise
   // Its model and its driver, for people and as what measurements are about; null: nothing is said.
-  int32_t (*describe)(int32_t id, char* out, size_t bytes);  // cut where it is too long
+  int32_t (*describe)(int32_t id, char* out, size_t bytes);    // cut where it is too long
   int32_t (*allocate)(int32_t id, int64_t bytes, void** out);  // aligned to 64 bytes at least
   void (*free)(int32_t id, void* memory);
   // In the order of a stream, without waiting for anything; null where there is no such memory.

@@ -232,7 +232,7 @@ TEST(Import, ShapesAsText) {
        {"1", "n", "n[1..16]", "n[0..]", "n[0..8 step 4]", "rows_2[32..512 step 32]"}) {
     Expected<DimSpec> size = ParseSize(text);
     ASSERT_TRUE(size) << text;
-    EXPECT_EQ(ToString(*size), text);
+    EXPECT_EQ(SizeText(*size), text);
   }
   EXPECT_EQ(ParseShape("")->size(), 0u);
   EXPECT_EQ(ParseShape("batchx3x224")->size(), 3u);
