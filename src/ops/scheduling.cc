@@ -251,6 +251,10 @@ static std::string ShareAmongThreads(Schedule& s, const Parts& parts, const std:
     (s.GetExtent(loop) == 1 ? alone : around).push_back(loop);
   }
   if (around.empty()) {  // one element: one thread of one block
+    // A state that others read is a result.
+    const std::string state = StateBuffer(s, block);
+    if (!s.GetOrderedLoops(block).empty() && state != WrittenBuffer(s, block))
+      s.SetScope(state, Scope::kLocal);
     if (alone.empty()) return "";
     s.Bind(alone[0], ThreadAxis::kThreadIdxX);
     return alone[0];

@@ -103,6 +103,17 @@ def many_open_axes():
 
 
 @case
+def one_line_in_order():
+    """Sums along the only long axis: one thread has the state to itself; what it finds is a size."""
+    for shape, axis in (((9,), 0), ((1, 300), 1), ((300, 1), 0), ((1, 1, 7), 2)):
+        x = draw(*shape)
+        yield *model({"x": x}, [helper.make_node("CumSum", ["x", "axis"], ["y"])], {"y": TensorProto.FLOAT},
+                     {"axis": np.array(axis)}), {"y": np.cumsum(x, axis)}
+    x = (draw(5, 7) > 0).astype(np.float32)
+    yield *model({"x": x}, [helper.make_node("NonZero", ["x"], ["y"])], {"y": TensorProto.INT64}), {"y": np.stack(np.nonzero(x))}
+
+
+@case
 def two_loops_of_matrices():
     """Both are kernels of one file and have loops over two axes, each with a name of its own."""
     def loop(op, of, out, by):

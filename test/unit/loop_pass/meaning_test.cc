@@ -184,6 +184,8 @@ TEST_P(LoopPassMeaning, Stays) {
     const Func g = after.Find(name);
     if (!g && after.Find(name + "_0")) continue;  // launches of a device, which nothing here runs
     ASSERT_TRUE(g) << name;
+    // What a host function is called with is in its closure then.
+    if (names.count("make_packed") && f->func_kind == FuncKind::kHost) continue;
     ASSERT_EQ(g->buffers.size(), f->buffers.size()) << name;
     if (names.count("lower_launches") && f->attrs.Has("device_type")) continue;  // likewise
     int ran = 0;
