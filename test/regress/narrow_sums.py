@@ -36,7 +36,7 @@ MANTISSA = {"f16": (10, -14), "bf16": (7, -126)}  # bits, and the least exponent
 ULPS = 2
 MICROSOFT = "com.microsoft"
 # Algorithms that take other types alone, or need a unit for tiles, which few machines have.
-ELSEWHERE = {"winograd_conv", "blocked_window", "tile_matmul"}
+ELSEWHERE = {"winograd_conv", "blocked_window", "tile_matmul", "split_matmul", "doubling_scan"}
 HELD = ("inputs", "weights", "folded")  # what are constants: what must be, all but the first operand, all
 TABLE = []
 
@@ -366,7 +366,7 @@ def algorithms():
     """Those for CPUs: what a plan of a kernel calls them."""
     table = (pathlib.Path(__file__).resolve().parents[2] / "src" / "ops" / "algorithms.def").read_text()
     names = (re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("mat_mul", "matmul") for name in re.findall(r"^TN_ALGORITHM\(k(\w+)\)", table, re.M))
-    return {name for name in names if not name.startswith(("warp_", "thread_"))}
+    return {name for name in names if not name.startswith(("warp_", "group_", "thread_"))}
 
 
 def check(args, entry, n, type_name, held, level, met):
