@@ -35,7 +35,7 @@ TYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 MANTISSA = {"f16": (10, -14), "bf16": (7, -126)}  # bits, and the least exponent of normal numbers
 ULPS = 2
 MICROSOFT = "com.microsoft"
-# Algorithms that take other types alone, or need a unit for tiles, which few machines have.
+# Algorithms that take other types alone, need a unit for tiles, which few machines have, or are for devices.
 ELSEWHERE = {"winograd_conv", "blocked_window", "tile_matmul", "split_matmul", "doubling_scan"}
 HELD = ("inputs", "weights", "folded")  # what are constants: what must be, all but the first operand, all
 TABLE = []
