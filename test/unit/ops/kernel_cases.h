@@ -1,0 +1,241 @@
+// What tests of kernels share: cases, and the check that a schedule keeps a kernel's meaning.
+#pragma once
+
+#include "ops/kernel.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "cost/rounding.h"
+#include "graph/builder.h"
+#include "graph/dims.h"
+#include "graph/storage_desc.h"
+#include "ir/visit.h"
+#include "loop/pass/pass.h"
+#include "loop/print.h"
+#include "support/interp_check.h"
+
+namespace tenon::ops {
+
+using graph::MakeLayout;
+using graph::OpKind;
+using graph::TensorType;
+using graph::ValueId;
+
+inline Machine MachineOf(const char* cpu) {
+  return Machine::Of(*Target::Parse(fmt::format("llvm -mtriple=x86_64-linux-gnu -mcpu={}", cpu)));
+}
+inline const Machine& TestMachine() {
+  static const Machine machine = MachineOf("x86-64-v4");
+  return machine;
+}
+
+inline TensorType TypeOf(DType dtype, std::vector<int64_t> dims) {
+  TensorType t;
+  t.dtype = dtype;
+  for (int64_t d : dims) t.dims.push_back(IndexConst(d));
+  return t;
+}
+inline TensorType F32(std::vector<int64_t> dims) {
+  return TypeOf(DType::Float(32), std::move(dims));
+}
+
+/// One operator, and perhaps what follows it.
+struct Case {
+  OpKind op;
+  std::vector<TensorType> inputs;
+  Attrs attrs;
+  bool bias_relu = false;                // an epilogue: relu(op(…) + x), x of the result's type
+  std::vector<graph::Dim> dims = {};     // open sizes
+  std::vector<testing::Dims> at = {{}};  // and what they are in runs
+};
+
+inline graph::Graph RegionOf(const Case& c) {
+  graph::Builder b("region");
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    inputs.push_back(b.Input(fmt::format("x{}", i), c.inputs[i]));
+  ValueId y = *b.Add(c.op, inputs, "y", c.attrs);
+  if (c.bias_relu) {
+    ValueId x = b.Input("residual", b.type(y));
+    y = *b.Add(OpKind::kAdd, {y, x}, "sum");
+    y = *b.Add(OpKind::kRelu, {y}, "relu");
+  }
+  b.Output("y", y);
+  graph::Graph region = std::move(b).Finish();
+  region.dims = c.dims;
+  return region;
+}
+
+// The region with its border as the algorithm wants it at the point.
+inline graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, const Point& point,
+                           const Machine& machine) {
+  const Site site{region, AnchorOf(region), machine};
+  for (const Want& w : algorithm.wants(site, point)) {
+    TensorType& type = region.value(w.value).type.tensor();
+    type.layout = MakeLayout(w.desc, type.dims);
+  }
+  return region;
+}
+
+inline Expected<Kernel> Build(const graph::Graph& region, const graph::Plan* plan,
+                              const Machine& machine = TestMachine()) {
+  KernelRequest request;
+  request.name = "k";
+  request.region = &region;
+  request.machine = &machine;
+  request.plan = plan;
+  return BuildKernel(request);
+}
+
+inline Module Lowered(const Module& scheduled, const Machine& machine) {
+  PassContext context;
+  context.target = &*machine.target;
+  Module m = scheduled;
+  if (machine.units.size() > 1 && machine.warp > 0) {  // each lane has its fragments
+    for (const char* pass : {"select_intrinsics", "compact_buffers", "combine_threads",
+                             "lower_blocks", "simplify", "lower_async", "distribute"}) {
+      m = FindLoopPass(pass)->run(m, context);
+    }
+    return m;
+  }
+  if (machine.warp > 0) {  // what several launches have in common is cut up behind this
+    for (const char* pass : {"compact_buffers", "combine_threads", "lower_blocks", "simplify"}) {
+      m = FindLoopPass(pass)->run(m, context);
+    }
+    return m;
+  }
+  // As far as shapes stay logical: afterwards arguments are flat storage, which the tests of the
+  // passes and whole networks cover.
+  for (const char* pass :
+       {"compact_buffers", "lower_blocks", "simplify", "split_guards", "cut_tiles", "simplify"}) {
+    m = FindLoopPass(pass)->run(m, context);
+  }
+  return m;
+}
+
+/// Outputs within a relative distance of each other, norm-wise.
+inline ::testing::AssertionResult Near(const Module& before, const Module& after, double tolerance,
+                                       const testing::Dims& dims) {
+  testing::RunResult want = testing::RunRandom(before, "k", dims),
+                     got = testing::RunRandom(after, "k", dims);
+  if (!want.error.empty()) return ::testing::AssertionFailure() << "before: " << want.error;
+  if (!got.error.empty()) return ::testing::AssertionFailure() << "after: " << got.error;
+  Func f = before.Find("k");
+  double error = 0, norm = 0;
+  const InterpArg &a = want.args[f->buffers.size() - 1], &b = got.args[f->buffers.size() - 1];
+  for (int64_t i = 0; i < a.num_elements(); ++i) {
+    error += (a.Get(i) - b.Get(i)) * (a.Get(i) - b.Get(i));
+    norm += a.Get(i) * a.Get(i);
+  }
+  if (std::sqrt(error) <= tolerance * std::sqrt(norm)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "distance " << std::sqrt(error / norm);
+}
+
+// Beside the cheapest; under sanitizers, where interpreting takes ten times as long, none.
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+inline constexpr size_t kPoints = __has_feature(address_sanitizer) ? 0 : 3;
+
+// At most `count` points of the space, by seed, and the cheapest.
+inline std::vector<Point> SomePoints(const Algorithm& algorithm, const Site& site, size_t count) {
+  std::vector<Point> points;
+  algorithm.space(site).ForEach([&](const Point& p) { points.push_back(p); });
+  std::shuffle(points.begin(), points.end(), std::mt19937(1));
+  if (points.size() > count) points.resize(count);
+  points.push_back(CheapestPoint(algorithm, site)->point);
+  return points;
+}
+
+// The trace of the schedule at `from`, replayed with the choices of `to`.
+inline void CheckReplay(const Schedule& from, const Module& unscheduled, const Point& to,
+                        const Module& wanted) {
+  Schedule replayed(unscheduled, "k");
+  std::map<std::string, int64_t> choices;
+  for (const graph::Choice& c : to) choices[c.name] = c.value;
+  replayed.UseDecisions(choices);
+  const Status status = replayed.Replay(from.trace());
+  ASSERT_TRUE(status) << ToString(status.errors()) << from.trace().ToString();
+  std::string where;
+  EXPECT_TRUE(StructuralEqual(replayed.func(), wanted.Find("k"), &where))
+      << where << "\n"
+      << from.trace().ToString() << Print(replayed.module()) << Print(wanted);
+}
+
+inline std::string Text(const Point& point) {
+  std::string out;
+  for (const graph::Choice& c : point) out += fmt::format(" {}={}", c.name, c.value);
+  return out;
+}
+
+inline void Check(const Case& c, const char* name, double tolerance = 0,
+                  const Machine& machine = TestMachine(), size_t num_points = kPoints) {
+  const graph::Graph region = RegionOf(c);
+  const Algorithm* algorithm = FindAlgorithm(name);
+  ASSERT_TRUE(algorithm) << name;
+  const Site site{region, AnchorOf(region), machine};
+  ASSERT_TRUE(Applies(*algorithm, site)) << name;
+  const Space space = algorithm->space(site);
+  std::optional<std::pair<Point, Schedule>> last;
+  for (const Point& point : SomePoints(*algorithm, site, num_points)) {
+    const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
+    const graph::Graph placed = Placed(region, *algorithm, point, machine);
+    SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
+    Expected<Kernel> kernel = Build(placed, &plan, machine);
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, machine);
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    Module before;
+    before.Add(kernel->func);
+    const Module lowered = Lowered(scheduled->module(), machine);
+    for (const testing::Dims& dims : c.at) {
+      if (tolerance > 0) {
+        EXPECT_TRUE(Near(before, scheduled->module(), tolerance, dims));
+        EXPECT_TRUE(Near(before, lowered, tolerance, dims));
+      } else {
+        EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", dims));
+        EXPECT_TRUE(testing::SameResults(before, lowered, "k", dims));
+      }
+    }
+    if (last && space.SameStructure(last->first, point)) {
+      CheckReplay(last->second, before, point, scheduled->module());
+    }
+    last.emplace(point, *scheduled);
+  }
+}
+
+inline Case Conv(int64_t channels, int64_t maps, int64_t size, int64_t kernel, int64_t stride,
+                 int64_t pad, int64_t group) {
+  bool depthwise = group > 1;
+  Case c;
+  c.op = OpKind::kConv;
+  c.attrs = Attrs{{"strides", std::vector<int64_t>{stride, stride}},
+                  {"dilations", std::vector<int64_t>{1, 1}},
+                  {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
+                  {"group", group}};
+  c.inputs = {F32({1, channels, size, size}), F32({maps, depthwise ? 1 : channels, kernel, kernel}),
+              F32({maps})};
+  return c;
+}
+
+inline const Machine& ThreadsMachine() {
+  static const Machine machine = Machine::Of(*Target::Parse("opencl"));
+  return machine;
+}
+
+inline constexpr size_t kWarpPoints = std::min<size_t>(kPoints, 1);  // their threads are many
+
+inline Case Product(DType type, std::vector<int64_t> a, std::vector<int64_t> b, bool trans_b) {
+  Case c;
+  c.op = OpKind::kMatMul;
+  c.inputs = {TypeOf(type, std::move(a)), TypeOf(type, std::move(b))};
+  c.attrs = Attrs{{"trans_b", trans_b}, {"result", std::string("f32")}};
+  return c;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,263 @@
+// Kernels of machines whose threads run together, by their meaning (kernel_test.cc).
+#include "unit/ops/kernel_cases.h"
+
+namespace tenon::ops {
+namespace {
+
+// ---- machines whose threads run together ----
+
+TEST(Kernel, RowsOnThreads) {
+  for (int64_t n : {1, 31, 33, 70}) {
+    SCOPED_TRACE(n);
+    Case softmax;
+    softmax.op = OpKind::kSoftmax;
+    softmax.inputs = {F32({2, 3, n})};
+    softmax.attrs = Attrs{{"axis", int64_t{2}}};
+    Check(softmax, "thread_rows", 1e-6, ThreadsMachine());
+    Case norm;
+    norm.op = OpKind::kLayerNorm;
+    norm.inputs = {F32({5, n}), F32({n}), F32({n})};
+    norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
+    Check(norm, "thread_rows", 1e-5, ThreadsMachine());
+  }
+}
+
+// ---- machines whose warps have units of their own ----
+
+const Machine& WarpsMachine() {
+  static const Machine machine = WithRoundingUnits(Machine::Of(*Target::Parse("cuda -arch=sm_80")));
+  return machine;
+}
+
+// Sizes around tiles; k that is whole steps, and k that is not.
+TEST(Kernel, ProductsOfWarps) {
+  struct Sizes {
+    DType type;
+    int64_t m, n, k;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16), f32 = DType::Float(32);
+  for (auto [type, m, n, k, trans] : {Sizes{f16, 33, 48, 32, false},
+                                      {f16, 2, 8, 64, true},
+                                      {f16, 9, 24, 192, false},
+                                      {DType::BFloat16(), 17, 15, 7, true},
+                                      {f32, 31, 16, 96, false}}) {
+    SCOPED_TRACE(fmt::format("{} {}x{}x{} {}", type.ToString(), m, n, k, trans));
+    Case c = Product(type, {m, k}, trans ? std::vector{n, k} : std::vector{k, n}, trans);
+    c.bias_relu = m == 33;
+    Check(c, "warp_matmul", type == f32 ? 1e-3 : 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+const Machine& GroupsMachine() {
+  static const Machine machine = Machine::Of(*Target::Parse("cuda -arch=sm_90a"));
+  return machine;
+}
+
+// Sizes around the tiles of warpgroups, both ways in which a right factor lies; batches.
+TEST(Kernel, ProductsOfGroups) {
+  struct Sizes {
+    DType type;
+    std::vector<int64_t> a, b;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16);
+  for (auto [type, a, b, trans] : {Sizes{f16, {65, 64}, {64, 72}, false},
+                                   {f16, {2, 64}, {8, 64}, true},
+                                   {f16, {63, 128}, {128, 64}, false},
+                                   {DType::BFloat16(), {2, 3, 64}, {2, 64, 24}, false}}) {
+    SCOPED_TRACE(fmt::format("{} {} {} {}", type.ToString(), a.back(), b.back(), trans));
+    Case c = Product(type, a, b, trans);
+    c.bias_relu = a[0] == 65;
+    Check(c, "group_matmul", 1e-6, GroupsMachine(), a[0] == 63 ? kWarpPoints : 0);
+    if (kPoints == 0) return;  // under sanitizers one is a minute's
+  }
+}
+
+// Windows that are places, and such with borders; k that is whole steps, and k that is not.
+TEST(Kernel, ConvolutionsOfWarps) {
+  for (auto [channels, kernel, stride] :
+       {std::tuple<int64_t, int64_t, int64_t>{32, 1, 1}, {32, 3, 2}, {5, 3, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", channels, kernel, stride));
+    Case c = Conv(channels, 17, 6, kernel, stride, kernel / 2, 1);
+    for (size_t i = 0; i < 2; ++i) c.inputs[i].dtype = DType::Float(16);
+    c.attrs.Set("result", std::string("f32"));
+    c.bias_relu = kernel == 1;
+    Check(c, "warp_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+// Images with their channels last: pieces that are whole, with and without borders and steps behind
+// the end of k; colours, and maps that are no whole pieces; several images.
+TEST(Kernel, ConvolutionsOfImagesByWarps) {
+  for (auto [channels, maps, kernel, stride, images] :
+       {std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>{32, 16, 3, 2, 1},
+        {8, 24, 3, 1, 2},
+        {40, 17, 1, 1, 1},
+        {3, 8, 5, 2, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", channels, kernel, stride));
+    Case c = Conv(channels, maps, 5, kernel, stride, kernel / 2, 1);
+    c.inputs[0] = TypeOf(DType::Float(16), {images, channels, 5, 5});
+    c.inputs[1].dtype = DType::Float(16);
+    c.attrs.Set("result", std::string("f32"));
+    c.bias_relu = kernel == 1;
+    Check(c, "warp_image_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+// Images of one axis, whose windows are a line.
+TEST(Kernel, ConvolutionsAlongOneAxisByWarps) {
+  for (auto [channels, kernel, stride] :
+       {std::tuple<int64_t, int64_t, int64_t>{16, 3, 2}, {8, 1, 1}, {3, 5, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", channels, kernel, stride));
+    Case c;
+    c.op = OpKind::kConv;
+    c.inputs = {TypeOf(DType::Float(16), {2, channels, 19}),
+                TypeOf(DType::Float(16), {16, channels, kernel})};
+    c.attrs = Attrs{{"strides", std::vector<int64_t>{stride}},
+                    {"dilations", std::vector<int64_t>{1}},
+                    {"pads", std::vector<int64_t>{kernel / 2, kernel / 2}},
+                    {"group", int64_t{1}},
+                    {"result", std::string("f32")}};
+    Check(c, "warp_image_conv", 1e-6, WarpsMachine(), kWarpPoints);
+  }
+}
+
+TEST(Kernel, ConvolutionsOfGroups) {
+  if (kPoints == 0) GTEST_SKIP() << "interpreting 128 threads takes minutes under sanitizers";
+  for (auto [algorithm, side, kernel] :
+       {std::tuple<const char*, int64_t, int64_t>{"group_image_conv", 19, 3},
+        {"group_conv", 64, 1}}) {
+    SCOPED_TRACE(algorithm);
+    Case c;
+    c.op = OpKind::kConv;
+    c.inputs = {TypeOf(DType::Float(16), {2, 64, side}),
+                TypeOf(DType::Float(16), {16, 64, kernel})};
+    c.attrs = Attrs{{"pads", std::vector<int64_t>{kernel / 2, kernel / 2}},
+                    {"result", std::string("f32")}};
+    Check(c, algorithm, 1e-6, GroupsMachine(), 0);
+  }
+}
+
+// One place has no rows for tiles.
+TEST(Kernel, NoTilesOfOnePlace) {
+  Case c = Conv(16, 8, 1, 1, 1, 0, 1);
+  for (size_t i = 0; i < 2; ++i) c.inputs[i].dtype = DType::Float(16);
+  c.attrs.Set("result", std::string("f32"));
+  const graph::Graph region = RegionOf(c);
+  const Site site{region, AnchorOf(region), WarpsMachine()};
+  EXPECT_FALSE(Applies(*FindAlgorithm("warp_image_conv"), site));
+}
+
+TEST(Kernel, WindowsOfImagesByThreads) {
+  Case c = Conv(24, 24, 5, 3, 1, 1, 24);
+  Check(c, "thread_window", 0, WarpsMachine());
+  for (size_t i = 0; i < 2; ++i) c.inputs[i].dtype = DType::Float(16);
+  c.attrs.Set("result", std::string("f32"));
+  Check(c, "thread_window", 0, WarpsMachine());
+  Check(Conv(3, 3, 7, 5, 2, 2, 3), "thread_window", 0, WarpsMachine());
+  Case pool;
+  pool.op = OpKind::kMaxPool;
+  pool.inputs = {F32({2, 24, 9, 9})};
+  pool.attrs = Attrs{{"kernel", std::vector<int64_t>{3, 3}},
+                     {"strides", std::vector<int64_t>{2, 2}},
+                     {"dilations", std::vector<int64_t>{1, 1}},
+                     {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+  Check(pool, "thread_window", 0, WarpsMachine());
+  pool.op = OpKind::kAvgPool;
+  Check(pool, "thread_window", 1e-6, WarpsMachine());
+}
+
+// Rows of all matrices by one; pairs of matrices, of which one side may be the same.
+TEST(Kernel, ProductsOfWarpsInBatches) {
+  const DType f16 = DType::Float(16);
+  const auto check = [](const Case& c) {
+    Check(c, "warp_matmul", 1e-6, WarpsMachine(), kWarpPoints);
+  };
+  check(Product(f16, {3, 5, 32}, {32, 16}, false));
+  check(Product(f16, {2, 1, 5, 32}, {3, 16, 32}, true));
+  check(Product(f16, {1, 2, 5, 32}, {1, 1, 32, 16}, false));
+}
+
+// Rows and keys that are no whole tiles; masks of both kinds, that broadcast; a mask of f32.
+TEST(Kernel, AttentionOfWarps) {
+  struct Sizes {
+    int64_t queries, keys;
+    DType type, mask;
+  };
+  const DType f16 = DType::Float(16), bf16 = DType::BFloat16(), f32 = DType::Float(32);
+  for (auto [queries, keys, type, mask] : {Sizes{16, 32, f16, DType::Handle()},
+                                           {19, 5, bf16, DType::Bool()},
+                                           {33, 49, f16, f32},
+                                           {5, 293, f16, DType::Bool()},  // keys in tiles
+                                           {17, 320, bf16, DType::Handle()}}) {
+    SCOPED_TRACE(fmt::format("{} {}", queries, keys));
+    Case c;
+    c.op = OpKind::kAttention;
+    const int64_t n = keys > 256 ? 1 : 2, heads = n;
+    c.inputs = {TypeOf(type, {n, heads, queries, 32}), TypeOf(type, {n, heads, keys, 32}),
+                TypeOf(type, {n, heads, keys, 16})};
+    if (mask != DType::Handle()) c.inputs.push_back(TypeOf(mask, {n, 1, 1, keys}));
+    c.attrs = Attrs{{"scale", 0.25}};
+    Check(c, "warp_attention", type == f16 ? 2e-3 : 2e-2, WarpsMachine(), kWarpPoints);
+  }
+}
+
+// Rows that are one and several, batches of one row; columns and k that are no whole tiles; a
+// matrix that lies by rows and by columns.
+TEST(Kernel, FewRowsOnThreads) {
+  struct Sizes {
+    DType type;
+    std::vector<int64_t> rows;
+    int64_t n, k;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16), bf16 = DType::BFloat16(), f32 = DType::Float(32);
+  for (const auto& [type, rows, n, k, trans] : {Sizes{f32, {1}, 2, 2, false},
+                                                {f16, {1}, 37, 520, true},
+                                                {bf16, {3}, 5, 64, false},
+                                                {f16, {2, 1}, 33, 7, true},
+                                                {f32, {8}, 9, 260, true}}) {
+    SCOPED_TRACE(fmt::format("{} {}x{} {}", type.ToString(), n, k, trans));
+    std::vector<int64_t> a = rows;
+    a.push_back(k);
+    Case c = Product(type, a, trans ? std::vector{n, k} : std::vector{k, n}, trans);
+    c.bias_relu = n == 37;
+    Check(c, "thread_row_matmul", 1e-6, ThreadsMachine());
+  }
+}
+
+// Scores and values have tiles of their own.
+TEST(Kernel, AttentionOnThreads) {
+  for (auto [queries, keys, columns] :
+       {std::tuple<int64_t, int64_t, int64_t>{5, 9, 3}, {9, 12, 4}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", queries, keys, columns));
+    Case c;
+    c.op = OpKind::kAttention;
+    c.inputs = {F32({1, queries, 32}), F32({1, keys, 32}), F32({1, keys, columns})};
+    c.attrs = Attrs{{"scale", 0.25}};
+    Check(c, "thread_attention", 1e-5, ThreadsMachine(), kWarpPoints);
+  }
+}
+
+// So many rows are tiles.
+TEST(Kernel, ManyRowsAreNotFew) {
+  const Case c = Product(DType::Float(32), {9, 64}, {64, 16}, false);
+  const graph::Graph region = RegionOf(c);
+  EXPECT_FALSE(
+      Applies(*FindAlgorithm("thread_row_matmul"), {region, AnchorOf(region), ThreadsMachine()}));
+}
+
+// A single row, and single columns of little k: nothing to make tiles of.
+TEST(Kernel, NoTilesOnThreads) {
+  Case c;
+  c.op = OpKind::kMatMul;
+  c.inputs = {F32({1, 5}), F32({5, 3})};
+  c.attrs = Attrs{{"trans_a", false}, {"trans_b", false}};
+  const graph::Graph region = RegionOf(c);
+  EXPECT_FALSE(
+      CheapestPoint(*FindAlgorithm("thread_matmul"), {region, AnchorOf(region), ThreadsMachine()}));
+}
+
+}  // namespace
+}  // namespace tenon::ops
