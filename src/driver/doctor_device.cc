@@ -4,7 +4,7 @@
 //   per_second          f32: eight chains in each of many threads; matrix units: the fastest of a
 //                       few schedules of a large product
 //   memory              loads from shared memory; reading a block that lies in L2, and one beyond
-//   launch_seconds      one function that starts many kernels, and one that starts one
+//   launch_seconds      one function that starts many kernels, and one that starts two
 //
 // What a target says that a device has (multiprocessors, capacities) stays: a rate of one of its
 // workers is the whole's over their number, so that prices of whole launches are right on a part of
@@ -267,7 +267,7 @@ class DeviceDoctor {
                         ReadRate(std::min(kTimesL2 * l2, kMost)));
     for (size_t level : {size_t{1}, size_t{2}}) {
       // One worker has more than its share, but not by the ratio that the preset knows.
-      const double before = Machine::Of(options_.target).memory[level].machine_bytes_per_second;
+      const double before = machine_.memory[level].machine_bytes_per_second;
       memory[level].worker_bytes_per_second *= memory[level].machine_bytes_per_second / before;
     }
     return Ok();
@@ -278,7 +278,9 @@ class DeviceDoctor {
     constexpr int64_t kSize = 2048;
     constexpr size_t kSchedules = 4;
     for (ComputeUnit& unit : out_.rates.units) {
-      if (unit.row.empty()) continue;
+      // Of several operations for the same types schedules run by the fastest.
+      const ComputeUnit* used = machine_.MatrixUnit(unit.a, unit.b, unit.acc);
+      if (unit.row.empty() || !used || used->row != unit.row) continue;
       Tell(fmt::format("products of {}", unit.a.ToString()), 0.6);
       TN_ASSIGN_OR_RETURN(const tune::Task task, ProductTask(unit, kSize, kSize, kSize, machine_));
       double most = 0;

@@ -86,19 +86,8 @@ WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Po
   // With few stages, what has been begun is waited for.
   const double wait = kStepCycles * static_cast<double>(stages) / static_cast<double>(stages - 1);
   const double step = std::max({products, copies, (wait + products + copies) / together});
-  const auto lanes = static_cast<double>(machine.VectorUnit(DType::Float(32)).n);
-  WorkDescription work;
-  work.team = machine.workers;
-  work.tiles = blocks;
-  work.vector_ops = all * (steps * step + kBlockCycles / together) * lanes + EpilogueElements(site);
-  const double bytes = shape.type.Bytes();
-  work.bytes[1] = all * steps * static_cast<double>(kGroupDepth * (rows + columns)) * bytes;
-  work.bytes[2] = BorderBytes(site.region);
-  if (parts > 1) {
-    work.bytes[1] += 2.0 * all * static_cast<double>(rows * columns) * 4;
-    work.barriers = 3;  // another launch
-  }
-  return work;
+  constexpr int64_t kBarriersOfLaunch = 3;
+  return BlocksWork(shape, site, point, steps * step + kBlockCycles / together, kBarriersOfLaunch);
 }
 
 namespace {

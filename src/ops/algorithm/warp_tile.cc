@@ -135,17 +135,29 @@ WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Poi
   const double step = products / busy * (1 + loads * 4) +
                       (kStepCycles + kFragmentCycles * static_cast<double>(fragments)) / together /
                           static_cast<double>(ValueOf(point, "stages") - 1);
+  return BlocksWork(shape, site, point, steps * step + kBlockCycles / together, 1);
+}
+
+WorkDescription BlocksWork(const WarpShape& shape, const Site& site, const Point& point,
+                           double block_cycles, int64_t barriers) {
+  const Machine& machine = site.machine;
+  const int64_t rows = WarpTileRows(point), columns = WarpTileColumns(point);
+  const int64_t parts = ValueOf(point, "parts"), depth = ValueOf(point, "depth");
+  const int64_t blocks = shape.Lead() * CeilDiv(shape.m, rows) * CeilDiv(shape.n, columns) * parts;
+  const auto all = static_cast<double>(blocks);
+  const int64_t steps_per_block = WarpTileDepth(shape, point) / depth / parts;
+  const auto steps = static_cast<double>(steps_per_block);
   const auto lanes = static_cast<double>(machine.VectorUnit(DType::Float(32)).n);
   WorkDescription work;
   work.team = machine.workers;
   work.tiles = blocks;
-  work.vector_ops = all * (steps * step + kBlockCycles / together) * lanes + EpilogueElements(site);
+  work.vector_ops = all * block_cycles * lanes + EpilogueElements(site);
   const double bytes = shape.type.Bytes();
   work.bytes[1] = all * steps * static_cast<double>(depth * (rows + columns)) * bytes;
   work.bytes[2] = BorderBytes(site.region);
   if (parts > 1) {
     work.bytes[1] += 2.0 * all * static_cast<double>(rows * columns) * 4;
-    work.barriers = 1;
+    work.barriers = barriers;
   }
   return work;
 }

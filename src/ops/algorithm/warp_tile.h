@@ -41,6 +41,10 @@ int64_t WarpStoreVector(const Site& site, int64_t columns);
 
 Space WarpTileSpace(const WarpShape& shape, const Machine& machine);
 WorkDescription WarpTileWork(const WarpShape& shape, const Site& site, const Point& point);
+/// Of blocks that take so many cycles each, with all that they move; `barriers` where k is cut into
+/// parts, which are added up after them.
+WorkDescription BlocksWork(const WarpShape& shape, const Site& site, const Point& point,
+                           double block_cycles, int64_t barriers);
 /// What it costs to compute an operand, of which a tile has so many `lines` (rows or columns),
 /// element by element: that keeps threads from the products.
 double ElementwiseOps(const WorkDescription& work, const WarpShape& shape, const Point& point,
