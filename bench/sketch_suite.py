@@ -1,19 +1,33 @@
 #!/usr/bin/env python3
 """How good sketches are on computations that no algorithm of ours is for.
 
-    PYTHONPATH=build/python bench/sketch_suite.py [--trials 64] [--more 448] [--only WORD] [--seconds 0.2]
+    PYTHONPATH=build/python bench/sketch_suite.py [--trials 64] [--more 448] [--only WORD] [--seconds 0.2] [--halide PYTHON] [--json OUT]
 
 For each of fifteen it prints the time of what is predicted to be best (no trials), of the best after --trials, and of the best after
---more of them, with the latter over the former as percentages, and how many trials failed. The plain loops, as they were written, stand
-beside. Times of one kernel hang together by paired ratios (docs/tuning.md). For a quiet machine.
+--more of them, with the latter over the former as percentages, and how many trials failed. Times of one kernel hang together by paired
+ratios (docs/tuning.md). Then what --trials found runs in turns (peers.py) with a schedule that was written by hand before anything was
+searched (sketch_hand.py) and, where --halide names the Python of an environment with the package halide, with what Halide's Adams2019
+makes of the same formula (peer_halide.py): printed are their times over ours, above 1 ours is faster. All on one thread. For a quiet
+machine; with --more 0 a minute for each computation.
 """
 
 import argparse
+import json
 import os
+import pathlib
 import statistics
 import tempfile
 
+os.environ.update(TENON_NUM_THREADS="1", OMP_NUM_THREADS="1")
+
+import numpy as np
+
+import peers
+import sketch_hand
+import tenon
 from tenon import auto_scheduler, te
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def blur(n):
@@ -132,15 +146,49 @@ def best_of(task, trials, before, seconds):
     return (min(leaders) if leaders else float("nan")), sum(r.error_no != 0 for r in results), leaders
 
 
+def runner(schedule, arguments, operands):
+    """A built kernel as something to race, and its answer."""
+    function = tenon.build(schedule, arguments, "llvm")
+    return peers.InProcess(lambda: function(*operands)), np.asarray(function(*operands))
+
+
+def beside(function, sizes, tuned, halide, seconds):
+    """Times of the others over the tuned one's: {"hand": …, "halide": …}. Answers are compared."""
+    tensors = function(*sizes)
+    # As peer_halide.py draws them, for its answer is told by a mean.
+    rng = np.random.default_rng(0)
+    operands = [rng.standard_normal([int(d) for d in t.shape]).astype(np.float32) for t in tensors[:-1]]
+    ours, want = runner(*tuned, operands)
+    out, runners = {}, [ours]
+    by_hand, answer = runner(*getattr(sketch_hand, function.__name__)(tensors), operands)
+    error = np.abs(answer - want).max() / np.abs(want).max()
+    if not error < 1e-4:
+        raise RuntimeError(f"{function.__name__} by hand: answers differ by {error:.1e}")
+    runners.append(by_hand)
+    if halide:
+        child = peers.Child([halide, HERE / "peer_halide.py", function.__name__, *sizes])
+        mean = float(np.abs(want.astype(np.float64)).mean())
+        if not abs(child.about["mean"] - mean) <= 1e-3 * mean:
+            raise RuntimeError(f"{function.__name__} by Halide: answers have a mean of {child.about['mean']:g}, expected {mean:g}")
+        runners.append(child)
+    _, ratios = peers.race(runners, seconds=seconds)
+    out.update(zip(("hand", "halide"), ratios[1:]))
+    for r in runners:
+        r.close()
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--more", type=int, default=448)
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=0.2)
+    parser.add_argument("--halide", default="", help="a Python that has it")
+    parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
-    zero, few = [], []
-    print(f"{'computation':<28} {'sketches':>8} {'0 µs':>10} {'few µs':>10} {'best µs':>10} {'0':>7} {'few':>7} {'failed':>6}")
+    rows = []
+    print(f"{'computation':<28} {'sketches':>8} {'0 µs':>10} {'few µs':>10} {'best µs':>10} {'0':>7} {'few':>7} {'failed':>6} {'hand':>6} {'Halide':>6}")
     for function, sizes in SUITE:
         if args.only not in function.__name__:
             continue
@@ -148,16 +196,29 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log.json")
             first, _, _ = best_of(task, 1, log, args.seconds)
-            some, _, _ = best_of(task, args.trials - 1, log, args.seconds)
-            best, failed, _ = best_of(task, args.more, log, args.seconds) if args.more else (some, 0, [])
+            some, failed, _ = best_of(task, args.trials - 1, log, args.seconds)
+            tuned = task.apply_best(log)
+            best, failed, _ = best_of(task, args.more, log, args.seconds) if args.more else (some, failed, [])
         name = f"{function.__name__}{sizes}".replace(" ", "")
-        count = len(task.sketches(auto_scheduler.SketchPolicy(task)))
-        print(f"{name:<28} {count:>8} {1e6 * first:>10.2f} {1e6 * some:>10.2f} {1e6 * best:>10.2f} {best / first:>7.1%} {best / some:>7.1%} {failed:>6}", flush=True)
-        zero.append(best / first)
-        few.append(best / some)
-    for what, parts in (("without trials", zero), (f"after {args.trials} trials", few)):
+        row = {"computation": name, "sketches": len(task.sketches(auto_scheduler.SketchPolicy(task))), "first_us": 1e6 * first, "few_us": 1e6 * some, "best_us": 1e6 * best, "failed": failed}
+        trouble = ""
+        try:
+            row.update(beside(function, sizes, tuned, args.halide, 10 * args.seconds))
+        except RuntimeError as error:
+            trouble = f"  {error}"
+        rows.append(row)
+        others = " ".join(f"{row[x]:>6.2f}" if x in row else f"{'':>6}" for x in ("hand", "halide"))
+        print(f"{name:<28} {row['sketches']:>8} {1e6 * first:>10.2f} {1e6 * some:>10.2f} {1e6 * best:>10.2f} {best / first:>7.1%} {best / some:>7.1%} {failed:>6} {others}{trouble}", flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    for what, key in (("without trials", "first_us"), (f"after {args.trials} trials", "few_us")):
+        parts = [r["best_us"] / r[key] for r in rows]
         if parts:
             print(f"{what}: {statistics.mean(parts):.1%} of the best on average, {min(parts):.1%} at worst, of {len(parts)}")
+    for other, least in (("hand", 0.9), ("halide", 1.0)):
+        ratios = [r[other] for r in rows if other in r]
+        if ratios:
+            print(f"beside {other}: at least {least} on {sum(x >= least for x in ratios)} of {len(ratios)}; geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
 
 
 if __name__ == "__main__":

@@ -165,6 +165,7 @@ void TuneTable::PrintSummary(const driver::TuneReport& report, const std::string
                       {"trials", state.trials},
                       {"failures", state.failures},
                       {"trees", state.trees},
+                      {"relayouts", state.relayouts},
                       {"worker_starts", report.worker_starts},
                       {"tasks", tasks},
                       {"left_out", report.left_out},

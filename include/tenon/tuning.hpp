@@ -127,12 +127,14 @@ struct Options {
   /// "improvement", "random", "grid", "genetic", "annealing".
   std::string searcher = "improvement";
   uint64_t seed = 0;
-  int population = 128, rounds = 4;
+  /// Points that a round of evolution looks at; 0: 2048 where prices follow from numbers, else 128.
+  int population = 0, rounds = 4;
   double mutation = 0.85, random_part = 0.05;
   Policy* policy = nullptr;  // instead of a searcher by name
   std::string log;           // an SQLite log (docs/tuning.md), made where it is not there; "": none
   std::vector<Pick> hints;   // good elsewhere, the best first; a policy sees none
   std::vector<Trial> before;                // that are known, of ReadTrials
+  std::vector<std::string> teachers;        // logs whose other kernels' sketches teach the model
   double candidate_seconds = 1;             // for timing one candidate
   double worker_seconds = 30;               // for one candidate, from loading to the answer
   int64_t worker_bytes = int64_t{4} << 30;  // of its data

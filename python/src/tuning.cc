@@ -65,6 +65,7 @@ void BindOptions(nb::module_& m) {
       .def_rw("log", &Options::log)
       .def_rw("hints", &Options::hints)
       .def_rw("before", &Options::before)
+      .def_rw("teachers", &Options::teachers)
       .def_rw("candidate_seconds", &Options::candidate_seconds)
       .def_rw("worker_seconds", &Options::worker_seconds)
       .def_rw("worker_bytes", &Options::worker_bytes)

@@ -166,7 +166,7 @@ driver::KernelTuning TuningOf(const Options& o) {
   driver::KernelTuning t;
   t.searcher = o.searcher;
   t.search.seed = o.seed;
-  t.search.population = static_cast<size_t>(std::max(1, o.population));
+  t.search.population = static_cast<size_t>(std::max(0, o.population));
   t.search.rounds = static_cast<size_t>(std::max(0, o.rounds));
   t.search.mutation = o.mutation;
   t.search.random_part = o.random_part;
@@ -176,6 +176,7 @@ driver::KernelTuning TuningOf(const Options& o) {
   t.session.batch = std::max<int64_t>(1, o.batch);
   t.session.bench.race_seconds = o.candidate_seconds;
   t.log = o.log;
+  t.teachers = o.teachers;
   t.worker.most_bytes = o.worker_bytes;
   t.worker.time_limit = o.worker_seconds;
   return t;

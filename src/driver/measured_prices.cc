@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "plan/records.h"
 #include "plan/region.h"
+#include "plan/relayout.h"
 #include "plan/space.h"
 #include "support/file.h"
 #include "support/hash.h"
@@ -54,6 +55,26 @@ void AddRecord(const tune::LogPrices& log, const graph::Graph& g, graph::NodeId 
   out->push_back(std::move(record));
 }
 
+// The record of a relayout that the network was given, if there is one.
+void AddRelayout(const tune::LogPrices& log, const graph::Graph& g, graph::NodeId n,
+                 nlohmann::ordered_json* out) {
+  const graph::Node& node = g.node(n);
+  const graph::TensorType& from = g.type(node.inputs[0]);
+  if (!from.StaticDims()) return;
+  const std::string kernel = tune::Relayout(from, g.type(node.outputs[0]).layout).kernel;
+  const tune::KernelHistory* known = log.FindKernel(kernel);
+  if (!known) return;
+  const std::string trace = tune::Relayout::Trace();
+  const auto seconds = known->seconds.find(trace);
+  if (seconds == known->seconds.end()) return;
+  out->push_back({{"node", plan::NameOf(g, n)},
+                  {"kernel", kernel},
+                  {"point", trace},
+                  {"measured_us", std::round(seconds->second * 1e9) / 1e3},
+                  {"best", true},
+                  {"record", known->ids.at(trace)}});
+}
+
 }  // namespace
 
 Expected<MeasuredPrices> ReadPrices(const CompileOptions& options, const Machine& machine,
@@ -95,6 +116,10 @@ nlohmann::ordered_json RecordsUsed(const tune::LogPrices& log,
   for (const graph::Graph& g : graphs) {
     for (graph::NodeId n : graph::KernelNodes(g)) {
       if (!g.node(n).plan) continue;
+      if (graph::IsRelayout(g, g.node(n))) {
+        AddRelayout(log, g, n, &out);
+        continue;
+      }
       const graph::Graph region = graph::GroupOf(g, n).region;
       for (const plan::SizedRegion& sized : plan::AtWeightedSizes(region, log.Shapes()))
         AddRecord(log, g, n, region, sized, &out);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -59,6 +61,30 @@ struct Planned {
   tune::Tasks tasks;
 };
 
+// What planning asks of relayouts while it weighs layouts; else it knows what another one does.
+class RelayoutsAsked : public plan::WithCuts {
+ public:
+  using plan::WithCuts::WithCuts;
+  double Relayout(const graph::TensorType& from, const Layout& to,
+                  double predicted) const override {
+    tune::Relayout asked(from, to);
+    const std::string kernel = asked.kernel;
+    asked_.emplace(kernel, std::move(asked)).first->second.weight += predicted;
+    return predicted;
+  }
+  /// Those that weigh most first.
+  std::vector<tune::Relayout> Take() {
+    std::vector<tune::Relayout> out;
+    for (auto& [kernel, relayout] : asked_) out.push_back(std::move(relayout));
+    std::stable_sort(out.begin(), out.end(),
+                     [](const auto& a, const auto& b) { return a.weight > b.weight; });
+    return out;
+  }
+
+ private:
+  mutable std::map<std::string, tune::Relayout> asked_;
+};
+
 // With the groups that the log, if there is one, has in parts.
 Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target,
                             const std::string& log) {
@@ -66,12 +92,15 @@ Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target,
   Planned out{.machine = std::move(planned_for.machine)};
   TN_ASSIGN_OR_RETURN(std::vector<graph::Graph> graphs, ReadGraphs(how));
   out.far_weights = HasFarWeights(graphs, out.machine);
-  const plan::WithCuts in_parts(nullptr, CutsOf(log, out.machine, out.far_weights));
-  const plan::Prices* prices = in_parts.FusionCuts().empty() ? nullptr : &in_parts;
+  RelayoutsAsked asked(nullptr, CutsOf(log, out.machine, out.far_weights));
   for (graph::Graph& g : graphs) {
-    TN_ASSIGN_OR_RETURN(g, RunGraphPasses(std::move(g), out.machine, how, prices, {}));
+    // Sizes that are open are planned otherwise where there are prices (plan/sizes.h).
+    const bool asks = g.dims.empty() || !asked.FusionCuts().empty();
+    TN_ASSIGN_OR_RETURN(
+        g, RunGraphPasses(std::move(g), out.machine, how, asks ? &asked : nullptr, {}));
     Append(tune::TasksOf(g, out.machine, how.shape_weights), &out.tasks);
   }
+  out.tasks.relayouts = asked.Take();
   return out;
 }
 
@@ -86,6 +115,9 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
       return std::find(options.only.begin(), options.only.end(), task.kernel) == options.only.end();
     });
   }
+  // Of a part of the kernels nothing follows for the whole.
+  const bool whole = options.only.empty() && !IsGraphText(options.how.model);
+  if (!whole) tasks.relayouts.clear();
   tune::SessionOptions session = options.session;
   session.machine = MachineKeyOf(target);
   if (target.IsDevice()) session.device = std::string(target.kind().name);
@@ -104,13 +136,12 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
     log.emplace(std::move(opened));
   }
   TuneReport report;
-  TN_ASSIGN_OR_RETURN(
-      report.state, tune::RunSession(tasks.tasks, machine, session, bench->tools(), bench->folder(),
-                                     &*log, options.changed, stop));
+  TN_ASSIGN_OR_RETURN(report.state,
+                      tune::RunSession(tasks, machine, session, bench->tools(), bench->folder(),
+                                       &*log, options.changed, stop));
   report.left_out = std::move(tasks.left_out);
   log.reset();
-  // Of a part of the kernels nothing follows for the whole.
-  if (options.only.empty() && !IsGraphText(options.how.model) && !stop) {
+  if (whole && !stop) {
     NetworkRaces races;
     const Status raced =
         RaceNetwork(options, machine, planned.far_weights, kFusionsOfSession * report.state.seconds,

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "driver/workbench.h"
+#include "loop/parse.h"
 #include "loop/print.h"
 #include "loop/rewrite.h"
 #include "sketch/work.h"
@@ -46,6 +49,68 @@ Expected<tune::LoweredCandidate> Lowered(const Module& module) {
   TN_ASSIGN_OR_RETURN(out.module, AsKernel(module));
   TN_ASSIGN_OR_RETURN(out.parameters, tune::ParametersOf(*out.module.Find(tune::kFunction)));
   return out;
+}
+
+// Others that teach, and trials of each: pricing one by its schedule takes milliseconds.
+constexpr size_t kMostTeachers = 8, kMostLessons = 50, kMostSketches = 64;
+
+// The kernels of a log, but for this one, whose sketches were measured; those with most trials
+// first.
+std::vector<std::string> TeachersIn(const tune::LogContents& contents, const std::string& kernel) {
+  std::map<std::string, int64_t> trials;
+  for (const tune::Record& r : contents.records) {
+    if (r.outcome == tune::kOk && r.kernel != kernel &&
+        r.algorithm.starts_with(tune::kSketchPrefix))
+      ++trials[r.kernel];
+  }
+  std::vector<std::string> out;
+  for (const auto& [other, count] : trials) out.push_back(other);
+  std::stable_sort(out.begin(), out.end(), [&](const std::string& a, const std::string& b) {
+    return trials[a] > trials[b];
+  });
+  if (out.size() > kMostTeachers) out.resize(kMostTeachers);
+  return out;
+}
+
+// A kernel's function as its text has it, for the machine.
+Expected<sketch::Sketches> SketchesOf(const std::string& text, const Machine& machine) {
+  TN_ASSIGN_OR_RETURN(Module module, ParseModule(text));
+  for (const auto& [name, func] : Module(module).funcs) {
+    PrimFunc fields(*func);
+    fields.target = *machine.target;
+    module.Add(PrimFunc::Make(std::move(fields)));
+  }
+  TN_ASSIGN_OR_RETURN(const Func func, OnlyKernel(module));
+  return sketch::Sketches::Of(module, func->name, machine, {}, kMostSketches);
+}
+
+// What predictions of other kernels were wrong by. Rules of users made some of their sketches:
+// those are not known here.
+void LearnFromOthers(const tune::LogContents& contents, const tune::OpenKernel& kernel,
+                     const Machine& machine, int64_t team, tune::ResidualModel* model) {
+  for (const std::string& hash : TeachersIn(contents, kernel.problem.kernel)) {
+    const auto text = contents.kernels.find(hash);
+    if (text == contents.kernels.end() || HashText(text->second).ToHex() != hash) continue;
+    const Expected<sketch::Sketches> sketches = SketchesOf(text->second, machine);
+    if (!sketches) continue;
+    tune::OpenKernel other{.machine = kernel.machine, .target = kernel.target};
+    other.epoch = sketch::kEpoch;
+    other.problem.kernel = hash;
+    for (const sketch::Sketch& s : sketches->all()) {
+      other.problem.algorithms.push_back(tune::kSketchPrefix + s.name);
+      other.problem.spaces.push_back(s.space);
+    }
+    size_t lessons = 0;
+    for (const tune::Trial& t : tune::TrialsOf(contents, other, team)) {
+      if (t.record.outcome != tune::kOk) continue;
+      if (lessons++ == kMostLessons) break;
+      const auto work = sketches->WorkAt(t.pick.space, t.pick.point);
+      const double price = work ? EstimateSeconds(*work, machine) : 0;
+      if (price <= 0) continue;
+      model->Add(tune::FeaturesOf(*work, machine), t.record.algorithm, hash,
+                 std::log(t.record.seconds / price));
+    }
+  }
 }
 
 }  // namespace
@@ -163,21 +228,33 @@ Expected<tune::KernelState> TuneKernel(const OpenKernel& kernel, const KernelTun
         session.trials > 0 ? std::min(session.trials, kBuiltWithoutDevice) : kBuiltWithoutDevice;
   }
   std::vector<tune::Trial> before = options.before;
+  std::vector<tune::LogContents> logs;  // that teach
+  for (const std::string& path : options.teachers) {
+    if (Expected<tune::LogContents> contents = tune::ReadLog(path))
+      logs.push_back(*std::move(contents));
+  }
   std::optional<tune::Log> log;
   if (!options.log.empty()) {
     TN_ASSIGN_OR_RETURN(tune::Log opened, tune::Log::Open(options.log));
     log.emplace(std::move(opened));
     session.bench.log = &*log;
-    TN_ASSIGN_OR_RETURN(const tune::LogContents contents, log->Read());
-    for (tune::Trial& t : tune::TrialsOf(contents, kernel.open(), worker.team))
+    TN_ASSIGN_OR_RETURN(tune::LogContents contents, log->Read());
+    for (tune::Trial& t : tune::TrialsOf(contents, kernel.open(), worker.team, &session.suspects))
       before.push_back(std::move(t));
+    logs.push_back(std::move(contents));
   }
   tune::Searcher* searcher = options.policy;
   std::unique_ptr<tune::Searcher> made;
   if (!searcher) {
-    TN_ASSIGN_OR_RETURN(
-        made, tune::MakeSearcher(options.searcher, kernel.open().problem, options.search));
+    tune::SearchOptions search = options.search;
+    if (!search.model) {
+      search.model = std::make_shared<tune::ResidualModel>();
+      for (const tune::LogContents& contents : logs)
+        LearnFromOthers(contents, kernel.open(), kernel.machine(), worker.team, search.model.get());
+    }
+    TN_ASSIGN_OR_RETURN(made, tune::MakeSearcher(options.searcher, kernel.open().problem, search));
     searcher = made.get();
+    session.asks_early = true;
   }
   for (const tune::Pick& hint : options.hints) searcher->Hint(hint);
   TN_ASSIGN_OR_RETURN(tune::KernelState state, tune::TuneKernel(kernel.open(), searcher, session,

@@ -35,6 +35,7 @@ class OpenKernel {
 
   const tune::OpenKernel& open() const { return open_; }
   const Target& target() const { return target_; }
+  const Machine& machine() const { return machine_; }
   const sketch::Sketches* sketches() const { return sketches_.get(); }
   /// The scheduled module of a pick, with its function as it was called. Errors: a step is illegal.
   Expected<Module> ModuleAt(const tune::Pick& pick) const { return make_(pick); }
@@ -66,7 +67,10 @@ struct KernelTuning {
   std::string log;                  // path; "": none
   std::vector<tune::Trial> before;  // that are known, besides those of the log
   std::vector<tune::Pick> hints;    // good elsewhere, the best first
-  measure::WorkerOptions worker;    // `team` is found out
+  /// Logs, besides that one, whose records of other kernels' sketches teach the model what its
+  /// prices are wrong by on this machine. What cannot be read teaches nothing.
+  std::vector<std::string> teachers;
+  measure::WorkerOptions worker;  // `team` is found out
   /// Told of each trial; null: nobody.
   std::function<void(const tune::Trial&, const tune::KernelState&)> done;
 };

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "driver/functions.h"
+#include "support/thread_pool.h"
 #include "tune/machine_key.h"
 
 namespace tenon::driver {
@@ -22,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolderPrefix = "tenon-tune.";
+// Threads that build for a device: what is tried next is chosen so many trials too early.
+constexpr int kMostBuilders = 8;
 
 void RemoveLeftovers(const fs::path& parent) {
   std::error_code none;
@@ -98,6 +101,8 @@ int64_t TeamOf(const Machine& machine) {
 Workbench::Workbench(const Target& target, const measure::WorkerOptions& worker, std::string folder)
     : target_(target), folder_(std::move(folder)), worker_(worker) {
   tools_.build = [this](const Module& module) { return LibraryOf(module, target_); };
+  // What this CPU's cores do does not change what a device takes.
+  if (target_.IsDevice()) tools_.builders = std::min(AvailableCpus(), kMostBuilders);
   tools_.race = [this](const measure::RaceRequest& request) { return worker_.Ask(request); };
 }
 

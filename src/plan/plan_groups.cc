@@ -68,7 +68,7 @@ class Planner {
         team_(TeamOf(machine_)),
         prices_(context.prices),
         lanes_(machine_.Lanes(DType::Float(32))),
-        relayouts_(&g_, machine_) {}
+        relayouts_(&g_, machine_, context.prices) {}
 
   Graph Run() {
     CollectGroups();
@@ -145,6 +145,20 @@ class Planner {
     blocked_.assign(static_cast<size_t>(num_variables_), 0);
   }
 
+  // Of laying out a value anew, borders aside.
+  double RelayoutSeconds(ValueId v, bool from_blocks) const {
+    const auto [known, fresh] = relayout_seconds_.emplace(std::pair(v, from_blocks), 0.0);
+    if (!fresh) return known->second;
+    const TensorType& type = g_.type(v);
+    Layout blocks;
+    if (VariableOf(v) >= 0) {
+      blocks = MakeLayout(ops::FeatureOrder(machine_, type.rank(), BlockOf(v)), type.dims);
+    } else if (type.rank() == 4) {
+      blocks = MakeLayout(ops::FeatureOrder(machine_, type.rank(), lanes_), type.dims);
+    }
+    return known->second = from_blocks ? relayouts_.Seconds(v, blocks, nullptr)
+                                       : relayouts_.Seconds(v, nullptr, blocks);
+  }
   int VariableOf(ValueId v) const { return v == kNoValue ? -1 : variable_[static_cast<size_t>(v)]; }
   bool IsBlocked(ValueId v) const {
     const int var = VariableOf(v);
@@ -242,7 +256,7 @@ class Planner {
       }
       const bool border = !w.desc.size.empty() && IsEnd(outer);
       if (IsBlockedDesc(w.desc) != blocked(outer) || border) {
-        seconds += relayouts_.Seconds(outer);
+        seconds += RelayoutSeconds(outer, blocked(outer));
       }
     }
     if (option.wants.empty()) seconds += Gathers(group, blocked);
@@ -308,7 +322,7 @@ class Planner {
     for (size_t i = 0; i < groups_.size(); ++i) factors.push_back(FactorOf(i, guess));
     for (size_t v = 0; v < variable_.size(); ++v) {
       if (variable_[v] < 0 || !IsReadPlain(static_cast<ValueId>(v))) continue;
-      factors.push_back({{variable_[v]}, {0, relayouts_.Seconds(static_cast<ValueId>(v))}});
+      factors.push_back({{variable_[v]}, {0, RelayoutSeconds(static_cast<ValueId>(v), true)}});
     }
     blocked_ = plan::Minimise(num_variables_, std::move(factors), guess);
   }
@@ -547,6 +561,8 @@ class Planner {
   std::vector<std::vector<Option>> options_;  // by group
   std::vector<int> variable_;                 // by value; -1: row-major
   int num_variables_ = 0;
+  // By value, and whether it lies in channel blocks.
+  mutable std::map<std::pair<ValueId, bool>, double> relayout_seconds_;
   std::vector<uint8_t> blocked_;  // by variable
   std::vector<StorageDesc> desc_;
   std::map<ValueId, StorageDesc> borders_;  // begin, size and padding alone

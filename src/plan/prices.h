@@ -24,6 +24,9 @@ class Prices {
   /// Seconds of one launch of the region by the algorithm at the point; nullopt: not known.
   virtual std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
                                      const ops::Point& point) const = 0;
+  /// Seconds of one relayout of a value of this type, as it lies, which the model says takes
+  /// `predicted`.
+  virtual double Relayout(const graph::TensorType& from, const Layout& to, double predicted) const;
   /// The sizes of open dims that plans are chosen for; empty: those that stand for their ranges.
   virtual const std::vector<ShapeWeight>& Shapes() const;
   /// What was found faster in parts.
@@ -37,6 +40,10 @@ class WithCuts : public Prices {
   std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
                              const ops::Point& point) const override {
     return base_ ? base_->Find(algorithm, site, point) : std::nullopt;
+  }
+  double Relayout(const graph::TensorType& from, const Layout& to,
+                  double predicted) const override {
+    return base_ ? base_->Relayout(from, to, predicted) : predicted;
   }
   const std::vector<ShapeWeight>& Shapes() const override {
     return base_ ? base_->Shapes() : Prices::Shapes();

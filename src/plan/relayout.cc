@@ -9,14 +9,41 @@
 
 namespace tenon::graph {
 
-Relayouts::Relayouts(Graph* g, const Machine& machine)
-    : g_(g), machine_(machine), constant_(ConstantValues(*g)) {}
+Graph RelayoutKernel(const TensorType& from, const Layout& to, const std::string& name) {
+  Graph g;
+  g.name = name;
+  const auto add = [&](ValueId v, const std::string& node_name, const Layout& layout) {
+    TensorType type = from;
+    type.layout = layout;
+    Node n;
+    n.op = OpKind::kReshape;
+    n.name = node_name;
+    n.inputs = {v};
+    n.exprs["shape"] = from.dims;
+    return g.node(g.AddNode(std::move(n), {type})).outputs[0];
+  };
+  TensorType plain = from;
+  plain.layout = nullptr;
+  const ValueId operand = add(g.AddInput("x0", plain), "operand0", from.layout);
+  g.AddOutput("y0", add(add(operand, name, to), "result0", nullptr));
+  return g;
+}
 
-double Relayouts::Seconds(ValueId v) const {
-  const TensorType& type = g_->type(v);
+double RelayoutSecondsOf(const Graph& g, const TensorType& type, const Machine& machine) {
   int64_t bytes = type.dtype.Bytes();
-  for (const Expr& d : type.dims) bytes *= TypicalSize(*g_, d);
-  return RelayoutSeconds(bytes, machine_);
+  for (const Expr& d : type.dims) bytes *= TypicalSize(g, d);
+  return RelayoutSeconds(bytes, machine);
+}
+
+Relayouts::Relayouts(Graph* g, const Machine& machine, const plan::Prices* prices)
+    : g_(g), machine_(machine), prices_(prices), constant_(ConstantValues(*g)) {}
+
+double Relayouts::Seconds(ValueId v, const Layout& from, const Layout& to) const {
+  TensorType type = g_->type(v);
+  const double predicted = RelayoutSecondsOf(*g_, type, machine_);
+  if (!prices_ || !type.StaticDims()) return predicted;
+  type.layout = from;
+  return prices_->Relayout(type, to, predicted);
 }
 
 ValueId Relayouts::Of(ValueId v, const Layout& layout) {
@@ -31,8 +58,8 @@ ValueId Relayouts::Of(ValueId v, const Layout& layout) {
   n.inputs = {v};
   n.exprs["shape"] = type.dims;
   if (!IsConstant(v)) {
-    n.plan = std::make_shared<const Plan>(
-        ops::MakePlan(*ops::Algorithms().back(), ops::Space(), {}, Seconds(v)));
+    n.plan = std::make_shared<const Plan>(ops::MakePlan(*ops::Algorithms().back(), ops::Space(), {},
+                                                        Seconds(v, g_->type(v).layout, layout)));
   }
   it->second = g_->node(g_->AddNode(std::move(n), {type})).outputs[0];
   return it->second;

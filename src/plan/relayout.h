@@ -9,17 +9,26 @@
 #include "cost/machine.h"
 #include "graph/graph.h"
 #include "ops/algorithm.h"
+#include "plan/prices.h"
 
 namespace tenon::graph {
 
 /// Whether a node is a reshape to the dims that its operand has.
 bool IsRelayout(const Graph& g, const Node& node);
 
+/// A relayout by itself: the node of this name in a graph where other relayouts keep it from the
+/// graph's border, so that its operand and result are aligned as within a network. Its text is what
+/// records are about; they say nothing of relayouts of open sizes.
+Graph RelayoutKernel(const TensorType& from, const Layout& to, const std::string& name);
+/// What the model says that node takes at typical sizes, and all relayouts of values of this size.
+double RelayoutSecondsOf(const Graph& g, const TensorType& type, const Machine& machine);
+
 /// Makes relayouts in one graph, at its end; whoever asked for them sorts the nodes when done.
 /// Those of constants cost nothing at run time and have no plan; others are planned.
 class Relayouts {
  public:
-  Relayouts(Graph* g, const Machine& machine);
+  /// `prices`: what has been measured; null: nothing.
+  Relayouts(Graph* g, const Machine& machine, const plan::Prices* prices = nullptr);
 
   /// A copy of the value in that layout; the same for the same question.
   ValueId Of(ValueId v, const Layout& layout);
@@ -28,8 +37,8 @@ class Relayouts {
   /// where the want asks for some.
   ValueId Meeting(ValueId v, const ops::Want& want, const StorageDesc* border = nullptr);
 
-  /// Seconds of a relayout at typical sizes.
-  double Seconds(ValueId v) const;
+  /// Seconds of a relayout at typical sizes of a value that lies so.
+  double Seconds(ValueId v, const Layout& from, const Layout& to) const;
   bool IsConstant(ValueId v) const {
     return static_cast<size_t>(v) < constant_.size() && constant_[static_cast<size_t>(v)];
   }
@@ -40,6 +49,7 @@ class Relayouts {
 
   Graph* g_;
   const Machine& machine_;
+  const plan::Prices* prices_;
   std::vector<bool> constant_;                                // of the values at first
   std::map<std::pair<ValueId, std::string>, ValueId> known_;  // by value and layout
 };

@@ -31,19 +31,28 @@ void Remove(const Program& program) {
 
 }  // namespace
 
-Expected<Program> Bench::Build(const Lowering& lower) {
-  TN_ASSIGN_OR_RETURN(const LoweredCandidate lowered, lower());
-  TN_ASSIGN_OR_RETURN(const std::string image, options_.tools->build(lowered.module));
+Expected<Program> Bench::Written(const Building& building) {
+  TN_ASSIGN_OR_RETURN(const BuiltCandidate built, building());
   Program program{fmt::format("{}/{}.so", options_.folder, ++*options_.libraries), kFunction,
-                  lowered.parameters};
-  TN_RETURN_IF_ERROR(WriteFile(program.path, image));
+                  built.parameters};
+  TN_RETURN_IF_ERROR(WriteFile(program.path, built.image));
   return program;
 }
 
-Status Bench::SetReference(const Lowering& reference) {
+Status Bench::Announce(Record* record) {
+  if (options_.log) return options_.log->Begin(record);
+  record->id = NewId();
+  return Ok();
+}
+
+Status Bench::Withdraw(const Record& record) {
+  return options_.log ? options_.log->Drop(record.id) : Ok();
+}
+
+Status Bench::SetReference(const Building& reference) {
   if (!reference_.path.empty()) return Ok();
   const Clock::time_point start = Clock::now();
-  TN_ASSIGN_OR_RETURN(Program built, Build(reference));
+  TN_ASSIGN_OR_RETURN(Program built, Written(reference));
   const std::string results = built.path + ".results";
   const Expected<RaceAnswer> answer = options_.tools->race({.kernel = kernel_,
                                                             .reference = built,
@@ -76,16 +85,12 @@ Expected<RaceAnswer> Bench::Race(const Program& candidate, int64_t pairs) {
   return answer;
 }
 
-// Builds and runs a candidate with a record around it. What was not ok is in the answer.
-Expected<RaceAnswer> Bench::Attempt(const Lowering& lower, int64_t pairs, Record* record,
+// Runs a candidate, once it is built, with a record around it. What was not ok is in the answer.
+Expected<RaceAnswer> Bench::Attempt(const Building& building, int64_t pairs, Record* record,
                                     Program* program) {
-  if (options_.log) {
-    TN_RETURN_IF_ERROR(options_.log->Begin(record));
-  } else {
-    record->id = NewId();
-  }
+  if (record->id.empty()) TN_RETURN_IF_ERROR(Announce(record));
   const Clock::time_point start = Clock::now();
-  Expected<Program> built = Build(lower);
+  Expected<Program> built = Written(building);
   options_.spent->building += Since(start);
   RaceAnswer answer;
   if (built) {
@@ -96,7 +101,7 @@ Expected<RaceAnswer> Bench::Attempt(const Lowering& lower, int64_t pairs, Record
     if (!raced) {
       // No candidate's fault.
       Remove(*program);
-      if (options_.log) TN_RETURN_IF_ERROR(options_.log->Drop(record->id));
+      TN_RETURN_IF_ERROR(Withdraw(*record));
       return raced.errors();
     }
     answer = *raced;
@@ -113,7 +118,7 @@ Status Bench::Finish(const Record& record) {
   return options_.log ? options_.log->Finish(record) : Ok();
 }
 
-Status Bench::Open(const Lowering& candidate, double known, Record* record) {
+Status Bench::Open(const Building& candidate, double known, Record* record) {
   Program program;
   incumbent_ = {};
   TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(candidate, kNoisePairs, record, &program));
@@ -132,7 +137,7 @@ Status Bench::Open(const Lowering& candidate, double known, Record* record) {
   return Finish(*record);
 }
 
-Status Bench::Try(const Lowering& candidate, Record* record) {
+Status Bench::Try(const Building& candidate, Record* record) {
   Program program;
   TN_ASSIGN_OR_RETURN(const RaceAnswer answer, Attempt(candidate, kMostPairs, record, &program));
   if (answer.outcome == Outcome::kOk) {
@@ -152,8 +157,8 @@ Status Bench::Try(const Lowering& candidate, Record* record) {
   return Ok();
 }
 
-Expected<double> Bench::Compare(const Lowering& candidate) {
-  TN_ASSIGN_OR_RETURN(const Program program, Build(candidate));
+Expected<double> Bench::Compare(const Building& candidate) {
+  TN_ASSIGN_OR_RETURN(const Program program, Written(candidate));
   const Expected<RaceAnswer> answer = Race(program, kMostPairs);
   Remove(program);
   if (!answer) return answer.errors();

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "loop/func.h"
 #include "measure/protocol.h"
 #include "support/expected.h"
+#include "tune/build_ahead.h"
 #include "tune/log.h"
 #include "tune/record.h"
 
@@ -20,22 +20,16 @@ namespace tenon::tune {
 /// What measuring needs from outside: both may fail for one candidate without ending a session.
 struct SessionTools {
   /// A library of the module for this machine, in memory.
-  std::function<Expected<std::string>(const Module& module)> build;
+  BuildAhead::Build build;
+  /// Threads that build candidates while others run; 0: nothing is built meanwhile.
+  int builders = 0;
   /// Errors end the session: no worker can be started.
   std::function<Expected<measure::RaceAnswer>(const measure::RaceRequest&)> race;
 };
 
-/// A kernel's code before passes, and its parameters.
-struct LoweredCandidate {
-  Module module;  // exports `kFunction`
-  std::vector<measure::Parameter> parameters;
-};
-inline constexpr const char* kFunction = "kernel";
-using Lowering = std::function<Expected<LoweredCandidate>()>;
-
 /// Where the time of a session went.
 struct Spent {
-  double building = 0;    // of candidates
+  double building = 0;    // waiting for candidates to be built
   double references = 0;  // computing by definition what answers are compared with
   double bursts = 0;      // timing pairs
 };
@@ -57,28 +51,33 @@ class Bench {
   Bench(BenchOptions options, std::string kernel)
       : options_(std::move(options)), kernel_(std::move(kernel)) {}
 
-  /// Builds and runs what answers are compared with, once. Errors: it cannot be built, or does not
-  /// run.
-  Status SetReference(const Lowering& reference);
+  /// Runs what answers are compared with, once. Errors: it cannot be built, or does not run.
+  Status SetReference(const Building& reference);
+  bool has_reference() const { return !reference_.path.empty(); }
+  /// An attempt begins, before anything is done for it: its record is in the log from now on.
+  /// Attempts that begin when they are made need not be announced.
+  Status Announce(Record* record);
+  /// It will not be made.
+  Status Withdraw(const Record& record);
   /// A candidate that runs against itself and becomes the incumbent. `record` says what it is
   /// about, and gets what came of it: with outcome "ok" its seconds, which are those that the log
   /// has of it where `known` is not 0.
-  Status Open(const Lowering& candidate, double known, Record* record);
+  Status Open(const Building& candidate, double known, Record* record);
   /// A candidate against the incumbent; a record that is a leader says that it is that now.
-  Status Try(const Lowering& candidate, Record* record);
+  Status Try(const Building& candidate, Record* record);
 
   /// The logarithm of a candidate's time over the incumbent's, which stays what it is; nothing is
   /// recorded. For what ran before: errors where it does not this time.
-  Expected<double> Compare(const Lowering& candidate);
+  Expected<double> Compare(const Building& candidate);
 
   bool is_open() const { return open_; }
   double seconds() const { return seconds_; }  // of the incumbent; 0: there is none
   double noise() const { return noise_; }
 
  private:
-  Expected<measure::Program> Build(const Lowering& lower);
+  Expected<measure::Program> Written(const Building& building);
   Expected<measure::RaceAnswer> Race(const measure::Program& candidate, int64_t pairs);
-  Expected<measure::RaceAnswer> Attempt(const Lowering& lower, int64_t pairs, Record* record,
+  Expected<measure::RaceAnswer> Attempt(const Building& building, int64_t pairs, Record* record,
                                         measure::Program* program);
   Status Finish(const Record& record);
 

@@ -182,4 +182,16 @@ std::optional<BoostedTrees> TreesFor(const ResidualModel& model) {
   return with_trees < without_trees ? FitTo(model) : std::nullopt;
 }
 
+bool GrowingTrees::Follow(const ResidualModel& model) {
+  if (model.size() < std::max(kLeastForTrees, grown_at_ + grown_at_ / 4)) return false;
+  grown_at_ = model.size();
+  const bool were_there = are_there();
+  trees_ = TreesFor(model);
+  return were_there || are_there();
+}
+
+std::vector<double> GrowingTrees::Predict(const std::vector<TreeInput>& inputs) const {
+  return trees_ ? trees_->Predict(inputs) : std::vector<double>(inputs.size(), 0.0);
+}
+
 }  // namespace tenon::tune

@@ -2,8 +2,8 @@
 // library is optional: it is looked for when trees are asked for, so that nothing needs it, neither
 // building nor running. One thread and a fixed seed: the same observations give the same trees.
 //
-// Trees say what to try next. Plans do not follow them: a log gives the same library whether
-// XGBoost is on a machine or not.
+// Trees say what to try next, of kernels of networks and of sketches alike. Plans do not follow
+// them: a log gives the same library whether XGBoost is on a machine or not.
 #pragma once
 
 #include <functional>
@@ -53,5 +53,19 @@ inline constexpr size_t kLeastForTrees = 200;
 /// the error on kernels that nothing was learned from falls by them; nullopt: they do not, or there
 /// are none.
 std::optional<BoostedTrees> TreesFor(const ResidualModel& model);
+
+/// Trees beside a model that learns: made anew when there is a quarter more to learn from.
+class GrowingTrees {
+ public:
+  /// Whether they are others now, or gone.
+  bool Follow(const ResidualModel& model);
+  bool are_there() const { return trees_.has_value(); }
+  /// What they add to the model's mean of each; zeros where there are none.
+  std::vector<double> Predict(const std::vector<TreeInput>& inputs) const;
+
+ private:
+  size_t grown_at_ = 0;  // observations
+  std::optional<BoostedTrees> trees_;
+};
 
 }  // namespace tenon::tune

@@ -7,6 +7,7 @@
 #include "graph/text.h"
 #include "measure/paired_test.h"
 #include "plan/region.h"
+#include "plan/relayout.h"
 #include "plan/space.h"
 #include "support/hash.h"
 #include "tune/log.h"
@@ -157,6 +158,14 @@ void Learn(const Task& task, const KernelHistory& known, ResidualModel* model, T
   }
 }
 
+void Learn(const Relayout& relayout, const KernelHistory& known, const Machine& machine,
+           ResidualModel* model) {
+  const auto seconds = known.seconds.find(Relayout::Trace());
+  const double predicted = relayout.Predicted(machine);
+  if (seconds != known.seconds.end() && predicted > 0)
+    model->Add({}, Relayout::kOpinion, relayout.kernel, std::log(seconds->second / predicted));
+}
+
 void Learn(const LogContents& contents, const History& history, const Machine& machine,
            ResidualModel* model, Transfer* transfer) {
   for (const auto& [kernel, known] : history.kernels()) {
@@ -164,6 +173,10 @@ void Learn(const LogContents& contents, const History& history, const Machine& m
     if (text == contents.kernels.end() || known.seconds.empty()) continue;
     const Expected<KernelText> read = KernelText::Read(text->second);
     if (!read) continue;
+    if (graph::IsRelayout(read->graph, read->graph.node(read->node))) {
+      Learn(Relayout(read->graph), known, machine, model);
+      continue;
+    }
     const Expected<Task> task = TaskOf(read->graph, read->node, machine, read->sizes);
     // A text that is another kernel's would teach nonsense.
     if (task && task->kernel == kernel) Learn(*task, known, model, transfer);
@@ -186,6 +199,18 @@ const KernelHistory* LogPrices::FindKernel(const std::string& kernel) const {
   return here && !here->seconds.empty() ? here : elsewhere_.Find(kernel);
 }
 
+double LogPrices::Relayout(const graph::TensorType& from, const Layout& to,
+                           double predicted) const {
+  if (elsewhere_.kernels().empty()) return predicted;
+  const std::string kernel = tune::Relayout(from, to).kernel;
+  const KernelHistory* known = FindKernel(kernel);
+  if (known) {
+    const auto measured = known->seconds.find(tune::Relayout::Trace());
+    if (measured != known->seconds.end()) return measured->second;
+  }
+  return predicted * std::exp(model_.Predict({}, tune::Relayout::kOpinion, kernel).mean);
+}
+
 std::optional<double> LogPrices::Find(const ops::Algorithm& algorithm, const ops::Site& site,
                                       const ops::Point& point) const {
   if (elsewhere_.kernels().empty()) return std::nullopt;
@@ -193,9 +218,12 @@ std::optional<double> LogPrices::Find(const ops::Algorithm& algorithm, const ops
   const KernelHistory* known = FindKernel(kernel);
   const std::string trace = std::string(algorithm.name) + " " + graph::ChoicesText(point);
   if (!known || known->seconds.empty()) {
-    const auto neighbour = transfer_.NearestTo(site.region);
-    if (!neighbour) return std::nullopt;
+    if (model_.size() == 0) return std::nullopt;
     const WorkDescription work = algorithm.work(site, point);
+    const auto neighbour = transfer_.NearestTo(site.region);
+    if (!neighbour)
+      return EstimateSeconds(work, site.machine) *
+             std::exp(model_.Predict(FeaturesOf(work, site.machine), algorithm.name, kernel).mean);
     const Gaussian opinion =
         model_.Predict(FeaturesOf(work, site.machine), algorithm.name, neighbour->kernel);
     return EstimateSeconds(work, site.machine) *

@@ -78,9 +78,10 @@ class History {
 /// were not, the prediction corrected by what the log's measurements say about predictions, and by
 /// a standard deviation more, so that a point is taken on trust only where it is sure to be better.
 /// A kernel that it knows in another state of the caches alone counts with that. One that it does
-/// not know has predictions that are corrected by those of its nearest kin (transfer.h), or keeps
-/// them. A measurement with one team says of another what predictions are wrong by. A function of
-/// the log's contents alone.
+/// not know has predictions that are corrected by those of its nearest kin (transfer.h), or by what
+/// all kernels say, and so have relayouts: what is measured is never held against a raw prediction.
+/// A measurement with one team says of another what predictions are wrong by. A function of the
+/// log's contents alone.
 class LogPrices : public plan::Prices {
  public:
   /// `shapes`: Prices::Shapes.
@@ -89,6 +90,7 @@ class LogPrices : public plan::Prices {
 
   std::optional<double> Find(const ops::Algorithm& algorithm, const ops::Site& site,
                              const ops::Point& point) const override;
+  double Relayout(const graph::TensorType& from, const Layout& to, double predicted) const override;
   const std::vector<plan::ShapeWeight>& Shapes() const override { return shapes_; }
   const plan::Cuts& FusionCuts() const override { return history_.cuts(); }
   /// Records that count nowhere.
@@ -113,6 +115,9 @@ class LogPrices : public plan::Prices {
 /// What the measurements of a task say about predictions, for the model and for other sizes; null:
 /// nobody asks for these.
 void Learn(const Task& task, const KernelHistory& known, ResidualModel* model, Transfer* transfer);
+/// What the measurement of a relayout says.
+void Learn(const Relayout& relayout, const KernelHistory& known, const Machine& machine,
+           ResidualModel* model);
 /// What a log's measurements say about the predictions of all its kernels.
 void Learn(const LogContents& contents, const History& history, const Machine& machine,
            ResidualModel* model, Transfer* transfer);

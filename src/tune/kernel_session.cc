@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -58,30 +59,72 @@ class Session {
         options_(options),
         done_(done),
         stop_(stop),
-        bench_(Counted(options.bench), kernel.problem.kernel) {}
+        bench_(Counted(options.bench), kernel.problem.kernel),
+        ahead_(options.bench.tools->build, options.bench.tools->builders) {}
 
   Expected<KernelState> Run(const std::vector<Trial>& before) {
     if (options_.bench.log)
       TN_RETURN_IF_ERROR(options_.bench.log->AddKernel(kernel_.problem.kernel, kernel_.text));
-    if (kernel_.reference) TN_RETURN_IF_ERROR(bench_.SetReference(kernel_.reference));
+    if (kernel_.reference) TN_RETURN_IF_ERROR(bench_.SetReference(ahead_.Start(kernel_.reference)));
     TN_RETURN_IF_ERROR(Recall(before));
-    while (!IsOver()) {
-      const int64_t left = options_.trials > 0 ? options_.trials - state_.trials : options_.batch;
-      const std::vector<Pick> picks =
-          searcher_->Next(static_cast<size_t>(std::min(options_.batch, left)));
-      if (picks.empty()) {
-        state_.stopped = "every point has been tried";
-        break;
-      }
-      for (const Pick& pick : picks) {
-        TN_RETURN_IF_ERROR(Try(pick));
-        if (IsOver()) break;
-      }
-    }
+    const Status made = MakeTrials();
+    for (const Queued& q : queue_) TN_RETURN_IF_ERROR(bench_.Withdraw(q.trial.record));
+    TN_RETURN_IF_ERROR(made);
     return state_;
   }
 
  private:
+  /// A trial that is being built.
+  struct Queued {
+    Trial trial;
+    Building candidate;
+  };
+
+  Status MakeTrials() {
+    while (!IsOver()) {
+      TN_RETURN_IF_ERROR(FillQueue());
+      if (queue_.empty()) {
+        state_.stopped = "every point has been tried";
+        break;
+      }
+      Queued next = std::move(queue_.front());
+      queue_.pop_front();
+      TN_RETURN_IF_ERROR(Try(&next));
+    }
+    return Ok();
+  }
+
+  // What was under way when a session died is built and run with nothing else in the queue, so that
+  // a second death is its own.
+  bool IsAlone(const Pick& pick) const {
+    return options_.suspects.contains(kernel_.problem.Trace(pick));
+  }
+
+  Status FillQueue() {
+    while (true) {
+      if (picks_.empty()) Ask();
+      if (picks_.empty()) return Ok();
+      const Pick& pick = picks_.front();
+      if (!queue_.empty() && (IsAlone(pick) || IsAlone(queue_.back().trial.pick))) return Ok();
+      Queued next{{pick, RecordOf(pick)}, {}};
+      if (ahead_.threads() > 0) TN_RETURN_IF_ERROR(bench_.Announce(&next.trial.record));
+      next.candidate = ahead_.Start([this, pick] { return kernel_.lower(pick); });
+      queue_.push_back(std::move(next));
+      picks_.pop_front();
+    }
+  }
+
+  // For a batch, where nothing is queued, or builders would be idle.
+  void Ask() {
+    const auto queued = static_cast<int64_t>(queue_.size());
+    if (queued > 0 && !(options_.asks_early && queued < ahead_.threads())) return;
+    int64_t count = options_.batch;
+    if (options_.trials > 0) count = std::min(count, options_.trials - state_.trials - queued);
+    if (count <= 0) return;
+    for (Pick& pick : searcher_->Next(static_cast<size_t>(count)))
+      picks_.push_back(std::move(pick));
+  }
+
   BenchOptions Counted(BenchOptions bench) {
     bench.libraries = &libraries_;
     bench.spent = &spent_;
@@ -99,8 +142,8 @@ class Session {
     }
     if (!best) return Ok();
     Record record = RecordOf(best->pick);
-    TN_RETURN_IF_ERROR(
-        bench_.Open([&] { return kernel_.lower(best->pick); }, best->record.seconds, &record));
+    TN_RETURN_IF_ERROR(bench_.Open(ahead_.Start([&] { return kernel_.lower(best->pick); }),
+                                   best->record.seconds, &record));
     if (record.outcome == kOk) Lead(best->pick, record);
     return Ok();
   }
@@ -120,13 +163,13 @@ class Session {
     return r;
   }
 
-  Status Try(const Pick& pick) {
-    Trial trial{pick, RecordOf(pick)};
+  Status Try(Queued* next) {
+    Trial& trial = next->trial;
+    const Pick& pick = trial.pick;
     ++state_.trials;
     ++unlucky_;
-    const Lowering lower = [&] { return kernel_.lower(pick); };
-    TN_RETURN_IF_ERROR(bench_.is_open() ? bench_.Try(lower, &trial.record)
-                                        : bench_.Open(lower, 0, &trial.record));
+    TN_RETURN_IF_ERROR(bench_.is_open() ? bench_.Try(next->candidate, &trial.record)
+                                        : bench_.Open(next->candidate, 0, &trial.record));
     const bool ok = trial.record.outcome == kOk;
     searcher_->Observe(pick, ok ? std::optional(trial.record.seconds) : std::nullopt);
     if (!ok) ++state_.failures;
@@ -163,11 +206,15 @@ class Session {
   Spent spent_;
   Bench bench_;
   KernelState state_;
+  std::deque<Pick> picks_;    // that the searcher gave, to be queued
+  std::deque<Queued> queue_;  // the first is raced next
+  BuildAhead ahead_;          // gone before what it builds
 };
 
 }  // namespace
 
-std::vector<Trial> TrialsOf(const LogContents& contents, const OpenKernel& kernel, int64_t team) {
+std::vector<Trial> TrialsOf(const LogContents& contents, const OpenKernel& kernel, int64_t team,
+                            std::set<std::string>* suspects) {
   std::map<std::string, int> deaths;
   std::map<std::string, Trial> out;  // the last record of each point that is one
   for (const Record& r : contents.records) {
@@ -180,7 +227,10 @@ std::vector<Trial> TrialsOf(const LogContents& contents, const OpenKernel& kerne
     const bool died = r.outcome == kStarted || r.outcome == "crash" || r.outcome == "timeout";
     // One death may have been anybody's.
     if (died && (r.outcome == kStarted && IsAlive(r.owner))) continue;
-    if (died && ++deaths[r.Trace()] < 2) continue;
+    if (died && ++deaths[r.Trace()] < 2) {
+      if (suspects) suspects->insert(r.Trace());
+      continue;
+    }
     const auto [at, fresh] = out.emplace(r.Trace(), Trial{*pick, r});
     if (!fresh && r.outcome == kOk &&
         (at->second.record.outcome != kOk || r.leader > at->second.record.leader))

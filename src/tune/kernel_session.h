@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct Trial {
 struct KernelOptions : Limits {
   KernelOptions() { trials = 64; }
   int64_t batch = 8;  // trials between two questions to the searcher
+  /// Whether the searcher may be asked before it knows what became of its last batch, so that there
+  /// is always something to build.
+  bool asks_early = false;
+  std::set<std::string> suspects;  // traces that were under way when a session or a worker died
   BenchOptions bench;
 };
 
@@ -46,7 +51,9 @@ struct KernelState {
 };
 
 /// Records of an earlier session of this kernel as picks; those that are no points are left out.
-std::vector<Trial> TrialsOf(const LogContents& contents, const OpenKernel& kernel, int64_t team);
+/// `suspects` (null: nobody asks) gets the traces that were under way at a death.
+std::vector<Trial> TrialsOf(const LogContents& contents, const OpenKernel& kernel, int64_t team,
+                            std::set<std::string>* suspects = nullptr);
 
 /// Measures what the searcher asks for. `before` is known already and is told to the searcher; the
 /// best of it is opened first. `done` is told of each trial. Errors: the log cannot be written, or

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "support/strings.h"
+#include "tune/boosted_trees.h"
 
 namespace tenon::tune {
 
@@ -216,7 +217,9 @@ class Corrected : public Searched {
  public:
   Corrected(const SearchProblem& problem, const SearchOptions& options)
       : Searched(problem, options),
-        model_(options.model ? options.model : std::make_shared<ResidualModel>()) {}
+        model_(options.model ? options.model : std::make_shared<ResidualModel>()) {
+    trees_.Follow(*model_);
+  }
 
  protected:
   void Learn(const Pick& pick, std::optional<double> seconds) override {
@@ -224,16 +227,28 @@ class Corrected : public Searched {
     if (!seconds || !quote || quote->seconds <= 0) return;
     model_->Add(quote->features, problem_.algorithms[pick.space], problem_.kernel,
                 std::log(*seconds / quote->seconds));
+    trees_.Follow(*model_);
     if (best_ <= 0 || *seconds < best_) best_ = *seconds;
     parents_.push_back(pick);
   }
-  /// The logarithm of its seconds; nullopt: it has no price.
-  std::optional<Gaussian> Opinion(const Pick& pick) const {
-    const std::optional<Quote> quote = problem_.guess ? problem_.guess(pick) : problem_.price(pick);
-    if (!quote) return std::nullopt;
-    Gaussian g = model_->Predict(quote->features, problem_.algorithms[pick.space], problem_.kernel);
-    g.mean += std::log(std::max(quote->seconds, 1e-12));
-    return g;
+  /// The logarithms of their seconds; nullopt: it has no price.
+  std::vector<std::optional<Gaussian>> Opinions(const std::vector<Pick>& picks) const {
+    std::vector<std::optional<Gaussian>> out;
+    std::vector<TreeInput> inputs;
+    for (const Pick& pick : picks) {
+      const std::optional<Quote> quote =
+          problem_.guess ? problem_.guess(pick) : problem_.price(pick);
+      const std::string& algorithm = problem_.algorithms[pick.space];
+      out.emplace_back();
+      if (!quote) continue;
+      out.back() = model_->Predict(quote->features, algorithm, problem_.kernel);
+      out.back()->mean += std::log(std::max(quote->seconds, 1e-12));
+      if (trees_.are_there()) inputs.push_back({quote->features, algorithm});
+    }
+    const std::vector<double> more = trees_.Predict(inputs);
+    for (size_t i = 0, next = 0; i < out.size() && next < more.size(); ++i)
+      if (out[i]) out[i]->mean += more[next++];
+    return out;
   }
   /// How much is hoped for; larger is better.
   double Hope(const Gaussian& time) const {
@@ -242,6 +257,7 @@ class Corrected : public Searched {
   }
 
   std::shared_ptr<ResidualModel> model_;
+  GrowingTrees trees_;
   double best_ = 0;
   std::vector<Pick> parents_;  // measured
 };
@@ -264,15 +280,17 @@ class ImprovementSearch : public Corrected {
   }
 
  private:
+  // By traces, with what is hoped of each.
+  using Hoped = std::map<std::string, std::pair<double, Pick>>;
+
   // Candidates that were not given, those with the most hope first.
   std::vector<std::pair<double, Pick>> Pool() {
-    std::map<std::string, std::pair<double, Pick>> pool;
-    auto add = [&](const Pick& pick) {
-      const std::string trace = problem_.Trace(pick);
-      if (pool.contains(trace)) return;
-      if (const std::optional<Gaussian> time = Opinion(pick)) pool[trace] = {Hope(*time), pick};
-    };
-    if (!AddAll(add)) Evolve(&pool, add);
+    Hoped pool;
+    if (const auto all = All()) {
+      Add(*all, &pool);
+    } else {
+      Evolve(&pool);
+    }
     std::vector<std::pair<double, Pick>> sorted;
     for (const auto& [trace, hoped] : pool)
       if (!IsOver(trace)) sorted.push_back(hoped);
@@ -282,28 +300,46 @@ class ImprovementSearch : public Corrected {
     return sorted;
   }
 
-  // Small spaces as a whole.
-  template <class F>
-  bool AddAll(const F& add) {
+  // Those that are new and have a price.
+  void Add(const std::vector<Pick>& picks, Hoped* pool) const {
+    std::vector<Pick> fresh;
+    std::vector<std::string> traces;
+    std::set<std::string> seen;
+    for (const Pick& pick : picks) {
+      std::string trace = problem_.Trace(pick);
+      if (pool->contains(trace) || !seen.insert(trace).second) continue;
+      fresh.push_back(pick);
+      traces.push_back(std::move(trace));
+    }
+    const std::vector<std::optional<Gaussian>> opinions = Opinions(fresh);
+    for (size_t i = 0; i < fresh.size(); ++i)
+      if (opinions[i]) (*pool)[traces[i]] = {Hope(*opinions[i]), std::move(fresh[i])};
+  }
+
+  // Of small spaces; nullopt: they have more than a population.
+  std::optional<std::vector<Pick>> All() const {
     int64_t left = static_cast<int64_t>(options_.population);
     for (const Space& space : problem_.spaces) {
       const int64_t points = space.Count(left + 1);
-      if (points > left) return false;
+      if (points > left) return std::nullopt;
       left -= points;
     }
+    std::vector<Pick> out;
     for (size_t s = 0; s < problem_.spaces.size(); ++s)
-      problem_.spaces[s].ForEach([&](const Point& p) { add({s, p}); });
-    return true;
+      problem_.spaces[s].ForEach([&](const Point& p) { out.push_back({s, p}); });
+    return out;
   }
 
-  template <class F>
-  void Evolve(std::map<std::string, std::pair<double, Pick>>* pool, const F& add) {
-    for (const Pick& p : parents_) add(p);
-    for (int failed = 0; pool->size() < options_.population + parents_.size() && failed < kPatience;
-         ++failed) {
+  void Evolve(Hoped* pool) {
+    Add(parents_, pool);
+    const size_t wanted = options_.population + parents_.size();
+    for (int failed = 0; pool->size() < wanted && failed < kPatience;) {
       const size_t before = pool->size();
-      if (const std::optional<Pick> p = Draw()) add(*p);
-      if (pool->size() > before) failed = 0;
+      std::vector<Pick> drawn;
+      for (size_t i = before; i < wanted; ++i)
+        if (std::optional<Pick> p = Draw()) drawn.push_back(*std::move(p));
+      Add(drawn, pool);
+      failed = pool->size() > before ? 0 : failed + static_cast<int>(wanted - before);
     }
     for (size_t round = 0; round < options_.rounds; ++round) {
       std::vector<std::pair<double, Pick>> best;
@@ -312,12 +348,14 @@ class ImprovementSearch : public Corrected {
                        [](const auto& a, const auto& b) { return a.first > b.first; });
       if (best.empty()) return;
       const size_t parents = std::min(best.size(), std::max<size_t>(8, options_.population / 4));
+      std::vector<Pick> children;
       for (size_t i = 0; i < options_.population; ++i) {
         const Pick& a = best[std::min(Below(parents), Below(parents))].second;
-        const std::optional<Pick> child =
+        std::optional<Pick> child =
             Chance() < options_.mutation ? Mutated(a) : Crossed(a, best[Below(parents)].second);
-        if (child) add(*child);
+        if (child) children.push_back(*std::move(child));
       }
+      Add(children, pool);
     }
   }
 };
@@ -333,14 +371,16 @@ class AnnealingSearch : public Corrected {
     std::map<std::string, std::pair<double, Pick>> seen;
     double temperature = options_.start_temperature * std::pow(options_.cooling, batches_++ * 8.0);
     for (int step = 0; step < kSteps; ++step, temperature *= options_.cooling) {
-      for (auto& [mean, pick] : walks_) {
-        const std::optional<Pick> next = Mutated(pick);
-        const std::optional<Gaussian> time = next ? Opinion(*next) : std::nullopt;
-        if (!time) continue;
-        const double worse = time->mean - mean;
+      std::vector<Pick> steps;
+      for (const auto& [mean, pick] : walks_) steps.push_back(Mutated(pick).value_or(pick));
+      const std::vector<std::optional<Gaussian>> times = Opinions(steps);
+      for (size_t i = 0; i < walks_.size(); ++i) {
+        auto& [mean, pick] = walks_[i];
+        if (!times[i] || steps[i] == pick) continue;
+        const double worse = times[i]->mean - mean;
         if (worse > 0 && Chance() >= std::exp(-worse / std::max(temperature, 1e-6))) continue;
-        mean = time->mean;
-        pick = *next;
+        mean = times[i]->mean;
+        pick = std::move(steps[i]);
         seen[problem_.Trace(pick)] = {mean, pick};
       }
     }
@@ -361,7 +401,7 @@ class AnnealingSearch : public Corrected {
   void Start() {
     for (int tries = 0; walks_.size() < options_.population && tries < kPatience; ++tries) {
       const std::optional<Pick> pick = Draw();
-      const std::optional<Gaussian> time = pick ? Opinion(*pick) : std::nullopt;
+      const std::optional<Gaussian> time = pick ? Opinions({*pick})[0] : std::nullopt;
       if (time) walks_.emplace_back(time->mean, *pick);
     }
   }

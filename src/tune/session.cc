@@ -1,6 +1,11 @@
 // One Session is one run; it keeps, for each task, the incumbent's library and the model's opinion
-// of its points. Invariants: an attempt that may kill is in the log before it runs; the incumbent
-// of a task that is open has a time, and its library is in the folder.
+// of its points. Invariants: an attempt that may kill is in the log before anything is done for it;
+// the incumbent of a task that is open has a time, and its library is in the folder.
+//
+// Attempts stand in a queue while they are built, as long as there are threads for that and one
+// longer; its head is raced. So what is tried next is chosen by what was known so many attempts
+// ago, whatever took how long: the same answers give the same session. A candidate that was under
+// way when a session died is queued alone, so that a second death is its own.
 #include "tune/session.h"
 
 #include <fmt/format.h>
@@ -8,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <optional>
 #include <set>
 
@@ -33,59 +39,158 @@ struct TaskRun {
   TaskState state;
   std::vector<size_t> leaders;  // still to be tried, the last one first
   std::set<size_t> tried;       // of this session, and what is banned or known
+  std::set<size_t> suspects;    // under way when a session or a worker died, once
   size_t incumbent = 0;
   Bench bench;
   size_t next = 0;  // the point that most is expected of
-  // What trees add to the model's opinion of each candidate; empty: there are none.
+  // What trees add to the model's opinion of each candidate; empty: there were none.
   std::vector<double> by_trees = {};
+  bool is_opening = false;  // its first choice is in the queue
+};
+
+/// An attempt that is being built.
+struct Queued {
+  TaskRun* run;
+  size_t place;
+  bool opens;       // it is to be the incumbent
+  double gain = 0;  // expected of it
+  Record record;
+  Building candidate, reference;  // the latter where it opens
 };
 
 class Session {
  public:
-  Session(const std::vector<Task>& tasks, const Machine& machine, const SessionOptions& options,
+  Session(const Tasks& tasks, const Machine& machine, const SessionOptions& options,
           const SessionTools& tools, const std::string& folder, Log* log,
           const std::function<void(const SessionState&)>& changed, const std::atomic<bool>& stop)
-      : machine_(machine),
+      : relayouts_(tasks.relayouts),
+        machine_(machine),
         options_(options),
         log_(log),
         changed_(changed),
         stop_(stop),
-        target_(machine.target->ToString()) {
-    const BenchOptions bench{.tools = &tools,
-                             .folder = folder,
-                             .log = log,
-                             .device = options.device,
-                             .team = options.team,
-                             .race_seconds = options.race_seconds,
-                             .libraries = &libraries_,
-                             .spent = &state_.spent};
-    for (const Task& task : tasks)
-      runs_.push_back({.task = &task, .bench = Bench(bench, task.kernel)});
+        target_(machine.target->ToString()),
+        bench_{.tools = &tools,
+               .folder = folder,
+               .log = log,
+               .device = options.device,
+               .team = options.team,
+               .race_seconds = options.race_seconds,
+               .libraries = &libraries_,
+               .spent = &state_.spent},
+        ahead_(tools.build, tools.builders) {
+    for (const Task& task : tasks.tasks)
+      runs_.push_back({.task = &task, .bench = Bench(bench_, task.kernel)});
   }
 
   Expected<SessionState> Run() {
     TN_RETURN_IF_ERROR(Begin());
-    while (!IsOver()) {
-      const auto run = std::max_element(
-          runs_.begin(), runs_.end(),
-          [](const auto& a, const auto& b) { return a.state.gain < b.state.gain; });
-      if (run == runs_.end() || run->state.gain <= 0) {
-        state_.stopped = "every point has been tried";
-        break;
-      }
-      if (run->bench.is_open()) {
-        TN_RETURN_IF_ERROR(Try(&*run));
-      } else {
-        TN_RETURN_IF_ERROR(Open(&*run));
-      }
-    }
+    const Status made = MakeAttempts();
+    for (const Queued& q : queue_) TN_RETURN_IF_ERROR(q.run->bench.Withdraw(q.record));
+    queue_.clear();
+    TN_RETURN_IF_ERROR(made);
+    TN_RETURN_IF_ERROR(MeasureRelayouts());
     if (options_.finals > 0) TN_RETURN_IF_ERROR(RaceFinals());
     Show();
     return state_;
   }
 
  private:
+  // ---- The queue ----
+
+  Status MakeAttempts() {
+    while (!IsOver()) {
+      TN_RETURN_IF_ERROR(FillQueue());
+      if (queue_.empty()) {
+        state_.stopped = "every point has been tried";
+        break;
+      }
+      Queued next = std::move(queue_.front());
+      queue_.pop_front();
+      TN_RETURN_IF_ERROR(next.opens ? Open(&next) : Try(&next));
+    }
+    return Ok();
+  }
+
+  Status FillQueue() {
+    const auto is_alone = [](const Queued& q) { return q.run->suspects.contains(q.place); };
+    const auto most = static_cast<size_t>(1 + ahead_.threads());
+    while (queue_.size() < most && (queue_.empty() || !is_alone(queue_.back()))) {
+      const auto run = std::max_element(
+          runs_.begin(), runs_.end(),
+          [](const auto& a, const auto& b) { return a.state.gain < b.state.gain; });
+      if (run == runs_.end() || run->state.gain <= 0) break;
+      const bool opens = !run->bench.is_open() && !run->is_opening;
+      const size_t place = opens ? run->incumbent : run->next;
+      if (!queue_.empty() && run->suspects.contains(place)) break;
+      if (HasTrials()) break;
+      TN_RETURN_IF_ERROR(Enqueue(&*run, place, opens));
+    }
+    return Ok();
+  }
+
+  // Whether those in the queue are all that may be made.
+  bool HasTrials() const {
+    const auto queued =
+        std::count_if(queue_.begin(), queue_.end(), [](const Queued& q) { return !q.opens; });
+    return options_.trials > 0 && state_.trials + queued >= options_.trials;
+  }
+
+  Status Enqueue(TaskRun* run, size_t place, bool opens) {
+    const Candidate& c = run->task->candidates[place];
+    Queued next{.run = run,
+                .place = place,
+                .opens = opens,
+                .gain = run->state.gain,
+                .record = RecordOf(*run, c),
+                .candidate = {},
+                .reference = {}};
+    if (ahead_.threads() > 0) TN_RETURN_IF_ERROR(run->bench.Announce(&next.record));
+    if (opens) {
+      run->is_opening = true;
+      if (!run->bench.has_reference())
+        next.reference = ahead_.Start([=, this] { return LowerDefinition(*run->task, machine_); });
+    }
+    run->tried.insert(place);
+    next.candidate = ahead_.Start(LoweringOf(*run, c));
+    queue_.push_back(std::move(next));
+    Consider(run);
+    return Ok();
+  }
+
   // ---- At the end ----
+
+  // What a layout gains in a kernel is measured, so what it costs between two of them is, too.
+  Status MeasureRelayouts() {
+    constexpr double kOfSession = 0.1;
+    const Clock::time_point start = Clock::now();
+    const auto seconds = [](Clock::time_point since) {
+      return std::chrono::duration<double>(Clock::now() - since).count();
+    };
+    const double most = kOfSession * seconds(start_);
+    TN_ASSIGN_OR_RETURN(const LogContents contents, log_->Read());
+    const History history = HistoryOf(contents);
+    for (const Relayout& r : relayouts_) {
+      if (stop_ || seconds(start) > most) break;
+      const KernelHistory* known = history.Find(r.kernel);
+      const bool is_done = known && (known->seconds.contains(Relayout::Trace()) ||
+                                     known->IsBanned(Relayout::Trace()));
+      if (is_done) continue;
+      TN_RETURN_IF_ERROR(log_->AddKernel(r.kernel, r.Text()));
+      Bench bench(bench_, r.kernel);
+      if (!bench.SetReference(ahead_.Start([&] { return LowerCopy(r, machine_); }))) continue;
+      Record record = RecordHere();
+      record.kernel = r.kernel;
+      record.algorithm = Relayout::Algorithm().name;
+      record.epoch = Relayout::Algorithm().epoch;
+      record.point = graph::ChoicesText({});
+      record.predicted = r.Predicted(machine_);
+      TN_RETURN_IF_ERROR(
+          bench.Open(ahead_.Start([&] { return LowerRelayout(r, machine_); }), 0, &record));
+      if (record.outcome == kOk) ++state_.relayouts;
+    }
+    return Ok();
+  }
 
   // Times that were taken one after the other hang together by chains of ratios, in which errors
   // add up, and the best of many is the one that was lucky: so those that may be best, whatever has
@@ -100,7 +205,12 @@ class Session {
     for (auto& run : runs_) {
       const KernelHistory* known = history.Find(run.task->kernel);
       if (!known || !run.state.trouble.empty() || stop_) continue;
-      if (!run.bench.is_open()) TN_RETURN_IF_ERROR(Open(&run));
+      if (!run.bench.is_open()) {
+        TN_RETURN_IF_ERROR(Enqueue(&run, run.incumbent, true));
+        Queued first = std::move(queue_.back());
+        queue_.pop_back();
+        TN_RETURN_IF_ERROR(Open(&first));
+      }
       if (!run.bench.is_open()) continue;
       std::vector<std::pair<double, size_t>> order;
       for (size_t i = 0; i < run.task->candidates.size(); ++i) {
@@ -108,14 +218,17 @@ class Session {
         if (seconds != known->seconds.end()) order.emplace_back(seconds->second, i);
       }
       std::sort(order.begin(), order.end());
+      std::vector<std::pair<std::string, Building>> racing;  // by traces
       for (size_t i = 0; i < order.size(); ++i) {
         const Candidate& c = run.task->candidates[order[i].second];
         const bool races = i < static_cast<size_t>(options_.finals) ||
                            order[i].second == run.task->chosen ||
                            led.contains({run.task->kernel, c.Trace()});
-        if (!races) continue;
-        const Expected<double> ratio = run.bench.Compare(LoweringOf(run, c));
-        if (ratio) run.state.finals.push_back({c.Trace(), std::exp(*ratio)});
+        if (races) racing.emplace_back(c.Trace(), ahead_.Start(LoweringOf(run, c)));
+      }
+      for (const auto& [trace, candidate] : racing) {
+        const Expected<double> ratio = run.bench.Compare(candidate);
+        if (ratio) run.state.finals.push_back({trace, std::exp(*ratio)});
       }
       std::stable_sort(run.state.finals.begin(), run.state.finals.end(),
                        [](const Finalist& a, const Finalist& b) { return a.ratio < b.ratio; });
@@ -167,6 +280,7 @@ class Session {
       const std::string trace = task.candidates[i].Trace();
       const auto seconds = known.seconds.find(trace);
       if (seconds != known.seconds.end() || known.IsBanned(trace)) run->tried.insert(i);
+      if (known.deaths.contains(trace)) run->suspects.insert(i);
       if (i == task.chosen && seconds != known.seconds.end())
         run->state.first_seconds = seconds->second;
       if (trace == known.best) {
@@ -215,19 +329,14 @@ class Session {
     return out;
   }
 
-  // Again when there is a quarter more to learn from.
   void GrowTrees() {
-    if (model_.size() < std::max(kLeastForTrees, grown_at_ + grown_at_ / 4)) return;
-    grown_at_ = model_.size();
-    const std::optional<BoostedTrees> trees = TreesFor(model_);
-    state_.trees = trees.has_value();
+    if (!trees_.Follow(model_)) return;
+    state_.trees = trees_.are_there();
     for (auto& run : runs_) {
-      run.by_trees.clear();
-      if (!trees) continue;
       std::vector<TreeInput> inputs;
       for (const Candidate& c : run.task->candidates)
         inputs.push_back({c.features, c.algorithm->name});
-      run.by_trees = trees->Predict(inputs);
+      run.by_trees = trees_.Predict(inputs);
     }
   }
 
@@ -261,6 +370,7 @@ class Session {
       whole += run.state.Weighed(SecondsOf(run));
       gain += run.state.gain;
     }
+    for (const Queued& q : queue_) gain += q.gain;
     state_.stopped =
         stop_ ? "it was interrupted" : options_.Reached(state_.trials, state_.seconds, unlucky_);
     if (state_.stopped.empty() && options_.stop_gain > 0 && gain < options_.stop_gain * whole) {
@@ -272,13 +382,17 @@ class Session {
 
   // ---- Records ----
 
-  Record RecordOf(const TaskRun& run, const Candidate& c) const {
+  Record RecordHere() const {
     Record r;
-    r.kernel = run.task->kernel;
     r.machine = options_.machine;
     r.target = target_;
     r.team = options_.team;
     r.cache = CacheState(options_.far_weights);
+    return r;
+  }
+  Record RecordOf(const TaskRun& run, const Candidate& c) const {
+    Record r = RecordHere();
+    r.kernel = run.task->kernel;
     r.algorithm = c.algorithm->name;
     r.epoch = c.algorithm->epoch;
     r.point = graph::ChoicesText(c.point);
@@ -302,15 +416,19 @@ class Session {
     return [&] { return LowerCandidate(*run.task, c, machine_, options_.far_weights); };
   }
 
-  Status Open(TaskRun* run) {
-    const Status reference =
-        run->bench.SetReference([&] { return LowerDefinition(*run->task, machine_); });
-    if (!reference) return GiveUp(run, reference.errors()[0].message);
-    const size_t place = run->incumbent;
-    const Candidate& c = run->task->candidates[place];
-    Record record = RecordOf(*run, c);
-    TN_RETURN_IF_ERROR(run->bench.Open(LoweringOf(*run, c), run->state.best_seconds, &record));
-    run->tried.insert(place);
+  Status Open(Queued* first) {
+    TaskRun* run = first->run;
+    run->is_opening = false;
+    if (first->reference) {
+      const Status reference = run->bench.SetReference(first->reference);
+      if (!reference) {
+        if (!first->record.id.empty()) TN_RETURN_IF_ERROR(run->bench.Withdraw(first->record));
+        return GiveUp(run, reference.errors()[0].message);
+      }
+    }
+    const Candidate& c = run->task->candidates[first->place];
+    Record& record = first->record;
+    TN_RETURN_IF_ERROR(run->bench.Open(first->candidate, run->state.best_seconds, &record));
     if (record.outcome != kOk) {
       if (++first_choices_[run] >= kMostFirstChoices) return GiveUp(run, record.message);
       NextChoice(run);
@@ -319,7 +437,7 @@ class Session {
     }
     run->state.noise = record.noise;
     run->state.best_seconds = record.seconds;
-    if (run->state.first_seconds <= 0 && place == run->task->chosen)
+    if (run->state.first_seconds <= 0 && first->place == run->task->chosen)
       run->state.first_seconds = record.seconds;
     run->state.best = c.Trace();
     Observe(*run, c, record.seconds);
@@ -336,16 +454,23 @@ class Session {
 
   // ---- A trial ----
 
-  Status Try(TaskRun* run) {
-    const size_t place = run->next;
-    const Candidate& c = run->task->candidates[place];
-    run->tried.insert(place);
+  Status Try(Queued* next) {
+    TaskRun* run = next->run;
+    const Candidate& c = run->task->candidates[next->place];
+    Record& record = next->record;
+    // The first choice, which was before it in the queue, failed: it has another turn.
+    if (!run->bench.is_open()) {
+      run->tried.erase(next->place);
+      run->leaders.push_back(next->place);
+      TN_RETURN_IF_ERROR(run->bench.Withdraw(record));
+      Consider(run);
+      return Ok();
+    }
     ++run->state.trials;
     ++state_.trials;
     ++unlucky_;
-    Record record = RecordOf(*run, c);
     const double before = run->bench.seconds();
-    TN_RETURN_IF_ERROR(run->bench.Try(LoweringOf(*run, c), &record));
+    TN_RETURN_IF_ERROR(run->bench.Try(next->candidate, &record));
     std::string what;
     if (record.outcome != kOk) {
       ++run->state.failures;
@@ -357,7 +482,7 @@ class Session {
       Observe(*run, c, record.seconds);
     }
     if (record.leader) {
-      run->incumbent = place;
+      run->incumbent = next->place;
       run->state.best = c.Trace();
       run->state.best_seconds = record.seconds;
       unlucky_ = 0;
@@ -401,6 +526,7 @@ class Session {
     if (changed_) changed_(state_);
   }
 
+  const std::vector<Relayout>& relayouts_;
   const Machine& machine_;
   const SessionOptions options_;
   Log* log_;
@@ -411,10 +537,13 @@ class Session {
   std::vector<TaskRun> runs_;
   std::map<const TaskRun*, int> first_choices_;  // that failed
   ResidualModel model_;
-  size_t grown_at_ = 0;  // observations when trees were asked for
+  GrowingTrees trees_;
   SessionState state_;
+  std::deque<Queued> queue_;
   int64_t unlucky_ = 0;    // trials since the last new leader
   int64_t libraries_ = 0;  // written
+  const BenchOptions bench_;
+  BuildAhead ahead_;  // gone before what it builds
 };
 
 }  // namespace
@@ -441,7 +570,7 @@ std::vector<size_t> Leaders(const Task& task, size_t most) {
   return out;
 }
 
-Expected<SessionState> RunSession(const std::vector<Task>& tasks, const Machine& machine,
+Expected<SessionState> RunSession(const Tasks& tasks, const Machine& machine,
                                   const SessionOptions& options, const SessionTools& tools,
                                   const std::string& folder, Log* log,
                                   const std::function<void(const SessionState&)>& changed,

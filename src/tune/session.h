@@ -64,17 +64,20 @@ struct TaskState {
 struct SessionState {
   std::vector<TaskState> tasks;
   int64_t trials = 0, failures = 0;
-  double seconds = 0;   // since it began
-  Spent spent;          // of that
-  bool trees = false;   // whether trees help to choose what is tried
-  std::string event;    // what happened last, a line
-  std::string stopped;  // why it ended; "": it goes on
+  double seconds = 0;     // since it began
+  Spent spent;            // of that
+  bool trees = false;     // whether trees help to choose what is tried
+  int64_t relayouts = 0;  // measured
+  std::string event;      // what happened last, a line
+  std::string stopped;    // why it ended; "": it goes on
 };
 
 /// The state in which it ended. `changed` is told after each trial. `stop` ends it after the one
 /// that is under way. Errors: the log cannot be written, or no worker can be started; what was
-/// measured until then is in the log. `folder` takes libraries while they are needed.
-Expected<SessionState> RunSession(const std::vector<Task>& tasks, const Machine& machine,
+/// measured until then is in the log. `folder` takes libraries while they are needed. At the end
+/// relayouts between the kernels are measured that the log does not know, for a tenth of the
+/// session's time at most.
+Expected<SessionState> RunSession(const Tasks& tasks, const Machine& machine,
                                   const SessionOptions& options, const SessionTools& tools,
                                   const std::string& folder, Log* log,
                                   const std::function<void(const SessionState&)>& changed,

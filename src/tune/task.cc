@@ -13,6 +13,7 @@
 #include "ir/visit.h"
 #include "measure/elements.h"
 #include "plan/region.h"
+#include "plan/relayout.h"
 #include "plan/space.h"
 #include "support/check.h"
 #include "support/hash.h"
@@ -368,6 +369,32 @@ Expected<LoweredCandidate> LowerNode(const Graph& planned, NodeId node, const Ma
     out.parameters.back().output = i >= operands;
   }
   return out;
+}
+
+Relayout::Relayout(const TensorType& from, const Layout& to)
+    : Relayout(graph::RelayoutKernel(from, to, kFunction)) {}
+
+Relayout::Relayout(Graph text)
+    : graph(std::move(text)), kernel(HashText(graph::Print(graph)).ToHex()) {}
+
+const ops::Algorithm& Relayout::Algorithm() { return *ops::Algorithms().back(); }
+
+std::string Relayout::Trace() { return fmt::format("{} {{}}", Algorithm().name); }
+
+double Relayout::Predicted(const Machine& machine) const {
+  return graph::RelayoutSecondsOf(graph, graph.type(graph.inputs[0]), machine);
+}
+
+std::string Relayout::Text() const { return graph::Print(graph); }
+
+Expected<LoweredCandidate> LowerRelayout(const Relayout& relayout, const Machine& machine) {
+  TN_ASSIGN_OR_RETURN(const NodeId node, plan::FindKernel(relayout.graph, kFunction));
+  return LowerNode(relayout.graph, node, machine);
+}
+
+Expected<LoweredCandidate> LowerCopy(const Relayout& relayout, const Machine& machine) {
+  TensorType plain = relayout.graph.type(relayout.graph.inputs[0]);
+  return LowerRelayout(Relayout(plain, nullptr), machine);
 }
 
 Expected<LoweredCandidate> LowerDefinition(const Task& task, const Machine& machine) {

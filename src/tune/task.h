@@ -58,8 +58,31 @@ struct KernelText {
   static Expected<KernelText> Read(const std::string& text);
 };
 
+/// A value that is laid out anew, between a kernel that stores it one way and one that wants it
+/// another. There is one way to do that; plans weigh what it takes against what layouts gain.
+struct Relayout {
+  Relayout(const graph::TensorType& from, const Layout& to);
+  /// Of a text that was read.
+  explicit Relayout(graph::Graph text);
+
+  static const ops::Algorithm& Algorithm();  // by which it is computed
+  // What it counts as where predictions are corrected: its price is no other definition's.
+  static constexpr const char* kOpinion = "relayout";
+  static std::string Trace();
+  double Predicted(const Machine& machine) const;
+  std::string Text() const;
+
+  graph::Graph graph;  // plan/relayout.h
+  std::string kernel;  // a hash of its text
+  double weight = 0;   // what plans that were made have looked at it for: seconds
+};
+Expected<LoweredCandidate> LowerRelayout(const Relayout& relayout, const Machine& machine);
+/// A copy that is laid out as callers have it, which answers are compared with.
+Expected<LoweredCandidate> LowerCopy(const Relayout& relayout, const Machine& machine);
+
 struct Tasks {
   std::vector<Task> tasks;            // in the order of the network
+  std::vector<Relayout> relayouts;    // between these; those that weigh most first
   std::vector<std::string> left_out;  // kernels that cannot be measured, with the reason
 };
 

@@ -144,6 +144,49 @@ class Tuning(Case):
         whole, product = ({task["kernel"] for task in s["tasks"]} for s in (summary, of_parts))
         self.assertFalse(whole & product, "the product by itself is another kernel")
 
+    def test_relayouts(self):
+        """What lays values out anew between kernels is measured, once; libraries say which of its records they follow."""
+        helper, real = onnx.helper, onnx.TensorProto.FLOAT
+        draw = harness.np.random.default_rng(1)
+        weights = [draw.standard_normal((64, 64, 3, 3)).astype(harness.np.float32) for _ in range(2)]
+        nodes = [helper.make_node("Conv", [x, w], [y], pads=[1, 1, 1, 1], name=y) for x, w, y in (("x", "v", "h"), ("h", "w", "y"))]
+        image = [1, 64, 14, 14]
+        graph = helper.make_graph(nodes, "convs", [helper.make_tensor_value_info("x", real, image)], [helper.make_tensor_value_info("y", real, image)],
+                                  [onnx.numpy_helper.from_array(w, name) for w, name in zip(weights, "vw")])
+        model = self.path("convs.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        target = ("--target", "llvm -mcpu=x86-64-v3") if os.uname().machine == "x86_64" else ()
+        summary = self.tune(model, "--trials", "3", *target)
+        self.assertGreater(summary["relayouts"], 0, summary)
+        of_relayouts = [r for r in self.records() if r["algorithm"] == "definition"]
+        self.assertEqual(len(of_relayouts), summary["relayouts"])
+        for record in of_relayouts:
+            self.assertEqual(record["outcome"], "ok", record)
+        self.tune(model, "--trials", "3", *target)
+        kernels = [r["kernel"] for r in self.records() if r["algorithm"] == "definition"]
+        self.assertEqual(len(kernels), len(set(kernels)), "a relayout was measured twice")
+        lines = self.tenon("log", "export", self.path("tuning.log"))[0].splitlines()
+        answers = []
+        for factor in (1, 1000):
+            kept = list(map(json.loads, lines))
+            for line in kept:
+                record = line.get("record", {})
+                if record.get("algorithm") == "definition":
+                    record["seconds"] *= factor
+            log = self.path(f"{factor}.jsonl")
+            pathlib.Path(log).write_text("".join(json.dumps(line) + "\n" for line in kept if line.get("record", {}).get("algorithm") != "network"))
+            library = self.path(f"{factor}.so")
+            self.tenon("compile", model, "-o", library, "--log", log, *target)
+            self.tenon("run", library, "--fill", "random", "-o", self.path("out.npz"))
+            answers.append(dict(harness.np.load(self.path("out.npz"))))
+            used = json.loads(self.tenon("inspect", library, "--json")[0])["tuning"]
+            relayouts = [r for r in used if r["point"] == "definition {}"]
+            self.assertTrue({r["record"] for r in relayouts} <= {r["id"] for r in of_relayouts} | {r["id"] for r in self.records()})
+            if factor > 1:
+                self.assertEqual(relayouts, [], "a millisecond is no gain of any layout")
+        for key, value in answers[0].items():
+            harness.np.testing.assert_allclose(value, answers[1][key], rtol=1e-3, atol=1e-3)
+
     def test_looking(self):
         """A log shows itself, in both of its forms, and logs are put together."""
         self.tune(self.kernel(), "--trials", "4")

@@ -157,6 +157,40 @@ class Tuning(Files):
         self.assertEqual(inp.task.kernel, task._task(policy).kernel)
         self.assertEqual(result.costs[0], min(r.costs[0] for _, r in auto_scheduler.load_records(self.log) if r.error_no == 0))
 
+    def test_a_search_looks_at_many_points(self):
+        """What is tried first is predicted to be as fast as the best of thousands, not what was drawn first."""
+        task = auto_scheduler.SearchTask(func=matmul, args=(96, 128, 64), target="llvm")
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log.json")
+            task.tune(quick(1, auto_scheduler.RecordToFile(log)))
+            inner = task._task(task._policy)
+            first = inner.read_trials(log)[0][0].pick
+        self.assertLessEqual(inner.price(first), 1.001 * inner.price(inner.predicted(0, 2048)))
+
+    def test_kernels_teach_each_other(self):
+        """A file that knows another kernel of this machine is learned from: what is tried is not what would be without it."""
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log.json")
+            auto_scheduler.SearchTask(func=matmul, args=(96, 128, 64), target="llvm").tune(quick(12, auto_scheduler.RecordToFile(log)))
+            lines = []
+            for line in map(json.loads, open(log)):
+                record = line.get("record")
+                if record and record["outcome"] == "ok":
+                    # As if half of them were ten times as fast as predicted, and the others as slow.
+                    record["seconds"] = record["predicted"] * (0.1 if len(lines) % 2 else 10)
+                lines.append(json.dumps(line) + "\n")
+            with open(log, "w") as file:
+                file.writelines(lines)
+            tried = []
+            for taught in (False, True):
+                record = os.path.join(folder, f"{taught}.json")
+                task = auto_scheduler.SearchTask(func=matmul, args=(80, 128, 64), target="llvm")
+                model = auto_scheduler.XGBModel(model_file=log) if taught else None
+                task.tune(quick(4, auto_scheduler.RecordToFile(record)), auto_scheduler.SketchPolicy(task, model))
+                tried.append([state.state.algorithm + state.state.point for state, _ in auto_scheduler.load_records(record)])
+            self.assertEqual(len(tried[1]), 4)
+            self.assertNotEqual(tried[0], tried[1])
+
     def test_a_search_is_the_same_each_time(self):
         seen = []
         for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from typing import Any, Sequence
@@ -127,6 +128,8 @@ class SearchTask:
         for name in policy.measured():
             before += task.read_trials(str(name))[0]
         options.before = before
+        recorders = [c.filename for c in tuning_options.measure_callbacks if isinstance(c, RecordToFile)]
+        options.teachers = list(dict.fromkeys(str(f) for f in [*policy.measured(), *recorders] if os.path.exists(f)))
         last, best, count = time.time(), 0.0, 0
 
         def done(trial: Any) -> None:

@@ -6,10 +6,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <thread>
 
+#include "tune/boosted_trees.h"
 #include "tune/kernel_session.h"
 
 namespace tenon::tune {
@@ -133,6 +138,44 @@ TEST(Spaces, WalkAndSample) {
   EXPECT_EQ(seen.size(), each.size());
 }
 
+// Other kernels have taught that points are fast where a feature is neither small nor large: trees
+// know that, a line does not, and what is tried first follows them.
+TEST(Searchers, FollowTrees) {
+  if (!BoostedTrees::IsThere()) GTEST_SKIP() << "XGBoost is not on this machine";
+  SearchProblem problem;
+  problem.kernel = std::string(32, 'a');
+  problem.algorithms = {"sketch one"};
+  ops::Space space;
+  std::vector<int64_t> values;
+  for (int64_t v = 0; v < 10; ++v) values.push_back(v);
+  space.Add({"a", values});
+  space.Add({"b", values});
+  problem.spaces = {space};
+  const auto features = [](double a, double b) {
+    Features out{};
+    out[0] = a / 10;
+    out[1] = b / 10;
+    return out;
+  };
+  problem.price = [&](const Pick& pick) -> std::optional<Quote> {
+    return Quote{1e-6, features(static_cast<double>(graph::ValueOf(pick.point, "a")),
+                                static_cast<double>(graph::ValueOf(pick.point, "b")))};
+  };
+  const auto is_fast = [](int64_t a) { return a >= 2 && a <= 4; };
+  const auto model = std::make_shared<ResidualModel>();
+  for (int64_t i = 0; i < 400; ++i) {
+    const int64_t a = i % 10, b = i / 10 % 10;
+    model->Add(features(static_cast<double>(a), static_cast<double>(b)), "sketch one",
+               "kernel " + std::to_string(i / 100), is_fast(a) ? -0.4 : 0.4);
+  }
+  for (const char* name : {"improvement", "annealing"}) {
+    const auto searcher = MakeSearcher(name, problem, {.seed = 1, .model = model});
+    ASSERT_TRUE(searcher);
+    for (const Pick& pick : (*searcher)->Next(8))
+      EXPECT_TRUE(is_fast(graph::ValueOf(pick.point, "a"))) << name << problem.Trace(pick);
+  }
+}
+
 // ---- Sessions ----
 
 class SessionTest : public testing::Test {
@@ -170,8 +213,11 @@ class SessionTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  std::vector<Trial> Run(Log* log, int64_t trials, const std::vector<Trial>& before = {}) {
+  std::vector<Trial> Run(Log* log, int64_t trials, const std::vector<Trial>& before = {},
+                         const std::set<std::string>& suspects = {}) {
     KernelOptions options;
+    options.asks_early = true;
+    options.suspects = suspects;
     options.trials = trials;
     options.bench.tools = &tools_;
     options.bench.folder = folder_;
@@ -224,6 +270,79 @@ TEST_F(SessionTest, AreDeterministic) {
     EXPECT_EQ(a[i].record.seconds, b[i].record.seconds);
     EXPECT_EQ(a[i].record.outcome, b[i].record.outcome);
   }
+}
+
+// Builds take what they like, several at once, ahead of the races; what is tried and what comes of
+// it are the same, no more is built than is tried, and no record is left that says "started".
+TEST_F(SessionTest, BuildAheadOfTheRace) {
+  std::atomic<int> building = 0, most = 0, built = 0, behind = 0;
+  tools_.builders = 3;
+  const std::thread::id here = std::this_thread::get_id();
+  kernel_.lower = [&](const Pick&) -> Expected<LoweredCandidate> {
+    EXPECT_EQ(std::this_thread::get_id(), here) << "schedules of users are made in their thread";
+    return LoweredCandidate{};
+  };
+  const auto race = tools_.race;
+  tools_.race = [&](const measure::RaceRequest& request) {
+    if (building > 0) ++behind;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return race(request);
+  };
+  std::vector<std::vector<Trial>> runs;
+  for (const int slow : {1, 7}) {
+    tools_.build = [&, slow](const Module&) -> Expected<std::string> {
+      most = std::max<int>(most, ++building);
+      std::this_thread::sleep_for(std::chrono::milliseconds(++built * slow % 11));
+      --building;
+      return std::string("image");
+    };
+    races_ = built = 0;
+    const std::string name = "log" + std::to_string(slow);
+    Expected<Log> log = Log::Open(folder_ / name);
+    ASSERT_TRUE(log);
+    runs.push_back(Run(&*log, 20));
+    EXPECT_EQ(built, 20);
+    const Expected<LogContents> contents = log->Read();
+    ASSERT_TRUE(contents);
+    EXPECT_EQ(contents->records.size(), 20U);
+    for (const Record& r : contents->records) EXPECT_NE(r.outcome, kStarted);
+  }
+  EXPECT_LE(most, 3);
+  EXPECT_GE(most, 2);
+  EXPECT_GT(behind, 0) << "nothing was built while something ran";
+  ASSERT_EQ(runs[0].size(), runs[1].size());
+  for (size_t i = 0; i < runs[0].size(); ++i) {
+    EXPECT_EQ(runs[0][i].pick, runs[1][i].pick);
+    EXPECT_EQ(runs[0][i].record.seconds, runs[1][i].record.seconds);
+  }
+}
+
+// All of a queue was under way when a session was killed. Each of them is tried alone, so another
+// kill is one's own, and no more than that one is banned.
+TEST_F(SessionTest, WhatWasUnderWayAtADeathIsTriedAlone) {
+  tools_.builders = 3;
+  kernel_.lower = [](const Pick&) -> Expected<LoweredCandidate> { return LoweredCandidate{}; };
+  Expected<Log> log = Log::Open(folder_ / "log");
+  ASSERT_TRUE(log);
+  std::set<std::string> suspects;
+  for (const Trial& t : Run(nullptr, 4)) suspects.insert(t.record.Trace());
+  std::atomic<int> started = 0;
+  size_t most = 0;
+  races_ = 0;
+  const auto race = tools_.race;
+  tools_.race = [&](const measure::RaceRequest& request) {
+    size_t now = 0;
+    const Expected<LogContents> contents = log->Read();
+    for (const Record& r : contents->records) now += r.outcome == kStarted;
+    if (++started <= 4) {
+      EXPECT_EQ(now, 1U);
+    } else {
+      most = std::max(most, now);
+    }
+    return race(request);
+  };
+  EXPECT_EQ(Run(&*log, 16, {}, suspects).size(), 16U);
+  EXPECT_GT(most, 1U);
 }
 
 TEST_F(SessionTest, GoOnFromALog) {
