@@ -1,3 +1,8 @@
+// What prices of points take. Of a kernel's graph (bench/tuning_suite.txt has some): microseconds
+// for each point of the spaces of all algorithms that apply, described and priced.
+//
+//   bench_sketch_prices kernel.graph.txt [target]
+//
 // What prices of sketches' points take, and what they are worth: points drawn from all sketches of
 // a function are priced by doing the schedule, and by numbers (src/sketch/numbers.h); printed are
 // microseconds of each, how many points were legal, the rank correlation of the two prices, and how
@@ -14,7 +19,13 @@
 #include <sstream>
 
 #include "driver/tune_kernel.h"
+#include "graph/text.h"
 #include "loop/parse.h"
+#include "plan/fuse.h"
+#include "plan/plan_groups.h"
+#include "plan/region.h"
+#include "plan/space.h"
+#include "tune/task.h"
 
 namespace tenon {
 namespace {
@@ -52,9 +63,32 @@ double Correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return xy / std::sqrt(xx * yy);
 }
 
+Status PriceLibrary(const std::string& path, const std::string& text, const Machine& machine) {
+  TN_ASSIGN_OR_RETURN(const graph::Graph parsed, graph::Parse(text, path));
+  const graph::Graph planned = graph::PlanGroups(graph::Fuse(parsed, {&machine}), {&machine});
+  for (const tune::Task& task : tune::TasksOf(planned, machine).tasks) {
+    TN_ASSIGN_OR_RETURN(const graph::NodeId node, plan::FindKernel(task.graph, tune::kFunction));
+    const graph::Group group = graph::GroupOf(task.graph, node);
+    const ops::Site site{group.region, group.anchor, machine};
+    const Clock::time_point start = Clock::now();
+    double sum = 0;
+    for (const tune::Candidate& c : task.candidates)
+      sum += ops::PriceOf(*c.algorithm, site, c.point);
+    const double seconds = Seconds(start);
+    const auto count = static_cast<double>(task.candidates.size());
+    fmt::print("{} {}: {} points, {:.2f} µs for each, {:.4g} µs on average\n", path, task.name,
+               task.candidates.size(), 1e6 * seconds / count, 1e6 * sum / count);
+  }
+  return Ok();
+}
+
 Status Run(const std::string& path, const std::string& target_text) {
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (text.starts_with("graph @")) {
+    TN_ASSIGN_OR_RETURN(const TargetRef target, Target::Parse(target_text));
+    return PriceLibrary(path, text, Machine::Of(*target));
+  }
   TN_ASSIGN_OR_RETURN(Module module, ParseModule(text));
   TN_ASSIGN_OR_RETURN(const TargetRef target, Target::Parse(target_text));
   const Machine machine = Machine::Of(*target);

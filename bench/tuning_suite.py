@@ -8,7 +8,8 @@ Every kernel of bench/tuning_suite.txt, or of another FILE (tuning_suite_gpu.txt
 race once more, all against one of them, and that race alone counts: its best over each of the two choices, as percentages. So what
 is compared ran within the same minute, in pairs (docs/tuning.md), and a machine that does other things gives much the same. A kernel
 with a space of one point is its own best; it is counted, and the means are given without such kernels, too. Kernels whose noise is
-above --noisy are named and left out. A second run with the same --log starts from what the others have taught.
+above --noisy are named and left out. A second run with the same --log starts from what the others have taught. Last it says what a
+trial takes: building a candidate, and which part of the time was not spent in timed bursts, for kernels of a millisecond and more.
 """
 import argparse
 import json
@@ -50,6 +51,10 @@ def measured(name, text, log, args):
     a, b = first["tasks"][0], last["tasks"][0]
     ratios = {f["point"]: f["ratio"] for f in b["finals"]}
     best = min(ratios.values())
+    wall, timing = (first[k] + last[k] for k in ("seconds", "timing_seconds"))
+    # Each of the two sessions builds its incumbent, too.
+    built = first["trials"] + last["trials"] + 2
+    row.update(build_ms=1e3 * (first["building_seconds"] + last["building_seconds"]) / built, aside=1 - timing / wall)
     row.update(points=a["points"], tried=first["trials"] + last["trials"], zero=best / ratios[a["first"]], few=best / ratios[a["best"]],
                noise=max(a["noise"], b["noise"]), failed=first["failures"] + last["failures"], us=b["best_us"] * best,
                first=a["first"], after=a["best"], best=min(ratios, key=ratios.get))
@@ -66,6 +71,15 @@ def summary(rows, args):
             if of:
                 parts = [r[key] for r in of]
                 print(f"{len(of)} {what}, {when}: {statistics.mean(parts):.1%} of the best on average, {min(parts):.1%} at worst")
+
+
+def costs(rows):
+    built = [r["build_ms"] for r in rows if "build_ms" in r]
+    if built:
+        print(f"building a candidate: {statistics.mean(built):.0f} ms on average, {max(built):.0f} ms at most, of {len(built)} kernels")
+    long = [r["aside"] for r in rows if r.get("us", 0) >= 1000]
+    if long:
+        print(f"not in timed bursts: {statistics.mean(long):.1%} of the time on average, {max(long):.1%} at most, of {len(long)} kernels of a millisecond and more")
 
 
 def main():
@@ -102,6 +116,7 @@ def main():
             if args.json:
                 args.json.write_text(json.dumps(rows, indent=1) + "\n")
     summary(rows, args)
+    costs(rows)
 
 
 if __name__ == "__main__":

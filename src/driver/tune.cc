@@ -136,9 +136,10 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
     log.emplace(std::move(opened));
   }
   TuneReport report;
-  TN_ASSIGN_OR_RETURN(report.state,
-                      tune::RunSession(tasks, machine, session, bench->tools(), bench->folder(),
-                                       &*log, options.changed, stop));
+  Expected<tune::SessionState> state = tune::RunSession(
+      tasks, machine, session, bench->tools(), bench->folder(), &*log, options.changed, stop);
+  if (!state) return tune::WithKept(std::move(state.errors()), options.log);
+  report.state = *std::move(state);
   report.left_out = std::move(tasks.left_out);
   log.reset();
   if (whole && !stop) {

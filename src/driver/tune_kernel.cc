@@ -257,9 +257,11 @@ Expected<tune::KernelState> TuneKernel(const OpenKernel& kernel, const KernelTun
     session.asks_early = true;
   }
   for (const tune::Pick& hint : options.hints) searcher->Hint(hint);
-  TN_ASSIGN_OR_RETURN(tune::KernelState state, tune::TuneKernel(kernel.open(), searcher, session,
-                                                                before, options.done, stop));
-  if (!no_device.empty()) state.stopped = no_device;
+  Expected<tune::KernelState> state =
+      tune::TuneKernel(kernel.open(), searcher, session, before, options.done, stop);
+  if (!state && log) return tune::WithKept(std::move(state.errors()), options.log);
+  if (!state) return state;
+  if (!no_device.empty()) state->stopped = no_device;
   return state;
 }
 

@@ -255,8 +255,10 @@ class Planner {
         continue;
       }
       const bool border = !w.desc.size.empty() && IsEnd(outer);
-      if (IsBlockedDesc(w.desc) != blocked(outer) || border) {
+      if (IsBlockedDesc(w.desc) != blocked(outer)) {
         seconds += RelayoutSeconds(outer, blocked(outer));
+      } else if (border) {
+        seconds += relayouts_.Seconds(outer, nullptr, nullptr);
       }
     }
     if (option.wants.empty()) seconds += Gathers(group, blocked);

@@ -218,6 +218,16 @@ std::string NewId() {
   return hasher.Int(static_cast<uint64_t>(getpid())).Finish().ToHex();
 }
 
+Diagnostics WithKept(Diagnostics errors, const std::string& path) {
+  const Expected<LogContents> contents = ReadLog(path);
+  if (!contents || errors.empty()) return errors;
+  const auto kept = std::count_if(contents->records.begin(), contents->records.end(),
+                                  [](const Record& r) { return r.outcome != kStarted; });
+  errors.back().notes.push_back(fmt::format("'{}' has kept what was measured before: {} record{}",
+                                            path, kept, kept == 1 ? "" : "s"));
+  return errors;
+}
+
 bool IsAlive(const std::string& owner) {
   const std::vector<std::string> words = Split(owner, ' ');
   if (words.size() != 3) return false;

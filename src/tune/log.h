@@ -54,6 +54,9 @@ class Log {
   sqlite3* database_;
 };
 
+/// Errors that ended a session, which say what of it the log has kept.
+Diagnostics WithKept(Diagnostics errors, const std::string& path);
+
 /// The contents of a log, a database or the lines of its text form.
 Expected<LogContents> ReadLog(const std::string& path);
 /// Whether a file is one, by its first bytes.

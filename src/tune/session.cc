@@ -114,7 +114,7 @@ class Session {
 
   Status FillQueue() {
     const auto is_alone = [](const Queued& q) { return q.run->suspects.contains(q.place); };
-    const auto most = static_cast<size_t>(1 + ahead_.threads());
+    const size_t most = 1 + static_cast<size_t>(ahead_.threads());
     while (queue_.size() < most && (queue_.empty() || !is_alone(queue_.back()))) {
       const auto run = std::max_element(
           runs_.begin(), runs_.end(),

@@ -485,6 +485,19 @@ for line in sys.stdin:
                             env={"TENON_MEASURE": "/no/such/program"})
         self.assertIn("TENON_MEASURE", err)
 
+    def test_a_worker_that_cannot_be_started_any_more(self):
+        """What ends a session says what the log has kept of it."""
+        env = self.worker("""
+inner = subprocess.Popen([real], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+for count, line in enumerate(sys.stdin):
+    if count == 3: print("no answer", flush=True); sys.exit(1)
+    inner.stdin.write(line); inner.stdin.flush()
+    sys.stdout.write(inner.stdout.readline()); sys.stdout.flush()
+""")
+        _, err = self.tenon("tune", self.kernel(), "--log", self.path("tuning.log"), "--candidate-time", "0.05", "--trials", "8", env=env, status=INPUT)
+        self.assertIn("has kept what was measured before: 2 records", err)
+        self.assertEqual([r["outcome"] for r in self.records()], ["ok", "ok"])
+
     def test_records_that_do_not_count(self):
         """Broken lines, and records of other machines: said, counted, and passed over."""
         self.tune(self.model("mlp-4-2"), "--trials", "2")
