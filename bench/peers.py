@@ -11,6 +11,16 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+
+
+def aligned(shape, dtype):
+    """Zeros where vectors begin: some kernels ask for it."""
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(count + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count].view(dtype).reshape(shape)
+
 
 class InProcess:
     """A function without arguments."""

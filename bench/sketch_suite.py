@@ -149,7 +149,9 @@ def best_of(task, trials, before, seconds):
 def runner(schedule, arguments, operands):
     """A built kernel as something to race, and its answer."""
     function = tenon.build(schedule, arguments, "llvm")
-    return peers.InProcess(lambda: function(*operands)), np.asarray(function(*operands))
+    answer = np.asarray(function(*operands))
+    given = [*operands, peers.aligned(answer.shape, answer.dtype)]
+    return peers.InProcess(lambda: function(*given)), answer
 
 
 def beside(function, sizes, tuned, halide, seconds):
@@ -157,7 +159,9 @@ def beside(function, sizes, tuned, halide, seconds):
     tensors = function(*sizes)
     # As peer_halide.py draws them, for its answer is told by a mean.
     rng = np.random.default_rng(0)
-    operands = [rng.standard_normal([int(d) for d in t.shape]).astype(np.float32) for t in tensors[:-1]]
+    operands = [peers.aligned([int(d) for d in t.shape], np.float32) for t in tensors[:-1]]
+    for operand in operands:
+        operand[...] = rng.standard_normal(operand.shape)
     ours, want = runner(*tuned, operands)
     out, runners = {}, [ours]
     by_hand, answer = runner(*getattr(sketch_hand, function.__name__)(tensors), operands)
