@@ -33,9 +33,10 @@ BINARY = {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div
 class Graph:
     """The graph's operators in PyTorch's, floats in one precision. Shapes come from constants."""
 
-    def __init__(self, path, dtype, device="cuda"):
+    def __init__(self, path, dtype, device="cuda", channels_last=False):
         model = onnx.load(path)
         self.dtype, self.device, self.values, self.nodes = dtype, device, {}, []
+        self.channels_last = channels_last
         self.inputs = [i.name for i in model.graph.input]
         self.outputs = [o.name for o in model.graph.output]
         for tensor in model.graph.initializer:
@@ -52,6 +53,8 @@ class Graph:
 
     def on_device(self, array):
         tensor = torch.from_numpy(np.array(array)).to(self.device)
+        if self.channels_last and tensor.dim() == 4:
+            tensor = tensor.to(memory_format=torch.channels_last)
         return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
 
     def __call__(self, *inputs):

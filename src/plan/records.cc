@@ -15,9 +15,8 @@ namespace {
 
 std::string KeyFor(const ops::Algorithm& algorithm, const ops::Site& site,
                    const ops::Point& point) {
-  const std::string group = Hasher().Text(graph::RegionKey(site.region)).Finish().ToHex();
-  return fmt::format("{} {} {} {}", site.machine.Hash().ToHex(), group, algorithm.name,
-                     graph::ChoicesText(point));
+  return fmt::format("{} {} {} {}", site.machine.Hash().ToHex(), Records::GroupKey(site.region),
+                     algorithm.name, graph::ChoicesText(point));
 }
 
 // A hash as ToHex writes it.
@@ -26,6 +25,10 @@ bool IsHash(std::string_view word) {
 }
 
 }  // namespace
+
+std::string Records::GroupKey(const graph::Graph& region) {
+  return Hasher().Text(graph::RegionKey(region)).Finish().ToHex();
+}
 
 std::string Records::Line(const ops::Algorithm& algorithm, const ops::Site& site,
                           const ops::Point& point, double seconds) {

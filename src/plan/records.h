@@ -20,6 +20,8 @@ class Records : public Prices {
  public:
   /// Errors carry the line in `file`.
   static Expected<Records> Parse(std::string_view text, const std::string& file);
+  /// What lines call a group by.
+  static std::string GroupKey(const graph::Graph& region);
   /// The line that says it, with its end.
   static std::string Line(const ops::Algorithm& algorithm, const ops::Site& site,
                           const ops::Point& point, double seconds);

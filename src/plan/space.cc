@@ -27,6 +27,7 @@
 #include "graph/text.h"
 #include "ir/print.h"
 #include "plan/prices.h"
+#include "plan/records.h"
 #include "plan/region.h"
 #include "plan/relayout.h"
 #include "support/strings.h"
@@ -219,7 +220,14 @@ std::string SpacesJson(const Graph& g, const std::vector<NodeId>& nodes,
       if (prices) row["points"] = points;
       algorithms.push_back(std::move(row));
     }
-    all.push_back({{"node", NameOf(g, n)}, {"kind", What(g, n)}, {"algorithms", algorithms}});
+    Json row = {{"node", NameOf(g, n)}, {"kind", What(g, n)}};
+    // What lines of --prices name it by.
+    if (prices) {
+      row["machine"] = context.machine->Hash().ToHex();
+      row["group"] = Records::GroupKey(graph::GroupOf(g, n).region);
+    }
+    row["algorithms"] = std::move(algorithms);
+    all.push_back(std::move(row));
   }
   return all.dump(1) + "\n";
 }

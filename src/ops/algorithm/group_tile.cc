@@ -61,33 +61,43 @@ Space GroupTileSpace(const WarpShape& shape, const Machine& machine) {
   return space;
 }
 
-// In a step threads begin copies, a piece each, meet, and wait for their products, one after the
-// other; only other blocks of a multiprocessor do something else in the meantime. What is constant
-// was measured on an H100, in cycles.
+// How many such blocks a multiprocessor has room for: tiles of all stages in its shared memory, and
+// the sums of a thread in its registers, beside what else it holds.
+static double BlocksTogether(const WarpShape& shape, const Point& point, const Machine& machine) {
+  constexpr int64_t kOtherRegisters = 56, kRegisters = 64 << 10, kReserved = 1 << 10, kMost = 16;
+  const int64_t groups = GroupsOf(point), columns = WarpTileColumns(point);
+  const int64_t tiles = (WarpTileRows(point) + columns) * kGroupDepth * shape.type.Bytes();
+  const int64_t shared = tiles * ValueOf(point, "stages") + kReserved;
+  const int64_t registers = groups * kGroupThreads * (columns / 2 + kOtherRegisters);
+  return static_cast<double>(std::clamp<int64_t>(
+      std::min(machine.memory[0].capacity_bytes / shared, kRegisters / registers), 1, kMost));
+}
+
+// In a step threads begin copies, meet, and wait for their products, one after the other; only
+// other blocks of a multiprocessor do something else in the meantime. Sums leave from registers, 4
+// bytes a thread, which takes memory longer than whole lines do. What is constant was measured on
+// an H200, in cycles: a least-squares fit over the points of 45 products and convolutions.
 WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Point& point) {
-  constexpr double kStepCycles = 180, kPieceCycles = 0.15, kBlockCycles = 300;
+  constexpr double kStepCycles = 220, kBlockCycles = 400, kStoreCycles = 0.2, kProducts = 1.25;
   const Machine& machine = site.machine;
   const ComputeUnit& unit = *WarpgroupUnit(machine, shape.type);
   const int64_t rows = WarpTileRows(point), columns = WarpTileColumns(point);
   const int64_t parts = ValueOf(point, "parts"), stages = ValueOf(point, "stages");
   const int64_t blocks = shape.Lead() * CeilDiv(shape.m, rows) * CeilDiv(shape.n, columns) * parts;
-  const auto all = static_cast<double>(blocks);
   const int64_t steps_per_block = WarpTileDepth(shape, point) / kGroupDepth / parts;
   const auto steps = static_cast<double>(steps_per_block);
-  const auto elements = static_cast<double>((rows + columns) * kGroupDepth);
-  const double shared = elements * static_cast<double>(stages * shape.type.Bytes());
-  const double fit = static_cast<double>(machine.memory[0].capacity_bytes) / shared;
-  const double together =
-      std::clamp(all / static_cast<double>(machine.workers), 1.0, std::clamp(fit, 1.0, 4.0));
+  // Of all that a multiprocessor has to do, what it does side by side.
+  const auto own = static_cast<double>(CeilDiv(blocks, machine.workers));
+  const double together = std::min(own, BlocksTogether(shape, point, machine));
   const double per_cycle =
       static_cast<double>(unit.m * unit.n * unit.k) * unit.per_second / machine.cycles_per_second;
-  const double products = static_cast<double>(rows * columns * kGroupDepth) / per_cycle;
-  const double copies = elements / kGroupPiece * kPieceCycles;
+  const auto sums = static_cast<double>(rows * columns);
+  const double products = kProducts * sums * kGroupDepth / per_cycle;
   // With few stages, what has been begun is waited for.
   const double wait = kStepCycles * static_cast<double>(stages) / static_cast<double>(stages - 1);
-  const double step = std::max({products, copies, (wait + products + copies) / together});
-  constexpr int64_t kBarriersOfLaunch = 3;
-  return BlocksWork(shape, site, point, steps * step + kBlockCycles / together, kBarriersOfLaunch);
+  return BlocksWork(
+      shape, site, point,
+      steps * (products + wait / together) + kBlockCycles / together + kStoreCycles * sums, 1);
 }
 
 namespace {
@@ -101,7 +111,7 @@ void BringGroupTile(Schedule& s, const std::string& block, DType type, const Poi
   s.Unroll(parts[0]);
   s.Bind(parts[1], ThreadAxis::kThreadIdxY);
   s.Bind(parts[2], ThreadAxis::kThreadIdxX);
-  BringPiece(s, type, parts[3], kGroupPiece);
+  BringPiece(s, block, type, parts[3], kGroupPiece);
 }
 
 // The sums of the group that has `at`, and the tiles that they are made of.

@@ -2,6 +2,7 @@
 // scale and mask, their softmax by rows (thread_rows.h), and the weighted sums of values by tiles.
 // Scores go through memory, where one head's stay in the second-level cache.
 #include <algorithm>
+#include <utility>
 
 #include "graph/dims.h"
 #include "ops/algorithm/thread_rows.h"
@@ -67,16 +68,21 @@ std::vector<Want> Wants(const Site& site, const Point&) {
   return wants;
 }
 
+// Three launches, one after the other: of each counts what the busiest multiprocessor has to do.
 WorkDescription Work(const Site& site, const Point& point) {
   const AttentionShape shape = ShapeOf(site);
-  WorkDescription work = TileWork(shape.scores, site, point);
+  WorkDescription work = TileWork(shape.scores, site, point), rows;
   const WorkDescription values = TileWork(shape.values, site, point);
-  const int64_t tiles = work.tiles;
-  work.vector_ops += values.vector_ops;
-  for (size_t i = 0; i < work.bytes.size(); ++i) work.bytes[i] += values.bytes[i];
-  AddRowWork(&work, site.machine, shape.scores.Lead() * shape.scores.m, shape.scores.n,
+  AddRowWork(&rows, site.machine, shape.scores.Lead() * shape.scores.m, shape.scores.n,
              ValueOf(point, "threads"), 3, 12);
-  work.tiles = std::min(tiles, values.tiles);
+  const auto share = [](const WorkDescription& w) {
+    return static_cast<double>(CeilDiv(w.tiles, w.team)) / static_cast<double>(w.tiles);
+  };
+  for (const WorkDescription* w : {&values, &std::as_const(rows)}) {
+    const double more = share(*w) / share(work);
+    work.vector_ops += w->vector_ops * more;
+    for (size_t i = 0; i < work.bytes.size(); ++i) work.bytes[i] += w->bytes[i] * more;
+  }
   work.barriers = 2;
   return work;
 }

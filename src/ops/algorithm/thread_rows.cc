@@ -193,10 +193,11 @@ void AddRowWork(WorkDescription* work, const Machine& machine, int64_t rows, int
                 int64_t threads, int64_t passes, double operations) {
   // Of a thread: one that waits for memory, and one step of the tree in which parts are combined.
   constexpr double kLoadCycles = 60, kTreeCycles = 40, kWarp = 32;
+  constexpr double kMostWarps = 64, kMostBlocks = 32;  // that a multiprocessor has at once
   const auto lanes = static_cast<double>(machine.VectorUnit(kF32).n);
   const double warps = static_cast<double>(threads) / kWarp;
   const double together = std::clamp(static_cast<double>(CeilDiv(rows, machine.workers)), 1.0,
-                                     std::max(1.0, 32 / warps));
+                                     std::clamp(kMostWarps / warps, 1.0, kMostBlocks));
   double levels = 0;
   for (int64_t t = 1; t < threads; t *= 2) ++levels;
   const auto steps = static_cast<double>(CeilDiv(n, threads));

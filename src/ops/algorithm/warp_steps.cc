@@ -40,10 +40,12 @@ const ComputeUnit* WarpgroupUnit(const Machine& machine, DType type) {
                      [](const ComputeUnit& unit) { return unit.row.starts_with(kWarpgroupRows); });
 }
 
-void BringPiece(Schedule& s, DType type, const std::string& part, int64_t vector) {
-  if (vector == kPieceBytes / type.Bytes()) {
+void BringPiece(Schedule& s, const std::string& block, DType type, const std::string& part,
+                int64_t vector) {
+  // Operands of callers may begin anywhere.
+  if (vector == kPieceBytes / type.Bytes() && ReadAlign(s, block) % kPieceBytes == 0) {
     for (const char* rows : {kAsyncCopyRows, kAsyncCopyWhereRows}) {
-      Schedule tried = s;  // operands of callers may begin anywhere
+      Schedule tried = s;  // with a condition where there is one
       tried.Tensorize(part, rows + type.ToString());
       if (tried.ok()) {
         s = std::move(tried);
@@ -100,7 +102,7 @@ void WarpSteps::BringTile(const std::string& block, int64_t vector) const {
   const Names loops = s_.GetLoops(block);
   if (!s_.ok()) return;
   const std::string part = ShareOut(loops[loops.size() - 2], loops.back(), vector);
-  if (!part.empty()) BringPiece(s_, unit_.a, part, vector);
+  if (!part.empty()) BringPiece(s_, block, unit_.a, part, vector);
 }
 
 void WarpSteps::LoadLeft(const std::string& block) const { Load(block, moves_[0], 16, unit_.k); }

@@ -17,9 +17,10 @@ const ComputeUnit* WarpUnit(const Machine& machine, DType type);
 /// summed in f32; null where the machine has none.
 const ComputeUnit* WarpgroupUnit(const Machine& machine, DType type);
 
-/// A thread's piece of a tile that goes to shared memory, the loop over its elements: without
-/// waiting where the piece has 16 bytes that begin at such multiples.
-void BringPiece(Schedule& s, DType type, const std::string& part, int64_t vector);
+/// A thread's piece of the tile of a block, which goes to shared memory, the loop over its
+/// elements: without waiting where the piece has 16 bytes that begin at such multiples.
+void BringPiece(Schedule& s, const std::string& block, DType type, const std::string& part,
+                int64_t vector);
 
 /// Steps on one schedule of blocks of warps_y x warps_x warps: of these threadIdx.y and z count the
 /// warps, and x the threads of each.

@@ -82,9 +82,12 @@ inline graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, cons
   return region;
 }
 
+/// Of operands that lie so, in bytes: 64 as those of an arena, 0 as a caller's, which may begin
+/// anywhere.
 inline Expected<Kernel> Build(const graph::Graph& region, const graph::Plan* plan,
-                              const Machine& machine = TestMachine()) {
+                              const Machine& machine = TestMachine(), int64_t align = 64) {
   KernelRequest request;
+  request.input_align.assign(region.inputs.size(), align);
   request.name = "k";
   request.region = &region;
   request.machine = &machine;

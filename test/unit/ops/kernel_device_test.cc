@@ -74,6 +74,28 @@ TEST(Kernel, ProductsOfGroups) {
   }
 }
 
+// Copies that nobody waits for move whole pieces from multiples of 16 bytes: what a caller passes
+// may begin anywhere.
+TEST(Kernel, OperandsOfCallersAreLoaded) {
+  for (const char* name : {"warp_matmul", "group_matmul"}) {
+    SCOPED_TRACE(name);
+    const graph::Graph region = RegionOf(Product(DType::Float(16), {64, 64}, {64, 64}, false));
+    const Site site{region, AnchorOf(region), GroupsMachine()};
+    const Algorithm& algorithm = *FindAlgorithm(name);
+    const Point point = CheapestPoint(algorithm, site)->point;
+    const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 1e-6);
+    const graph::Graph placed = Placed(region, algorithm, point, GroupsMachine());
+    for (int64_t align : {0, 8, 16, 64}) {
+      Expected<Kernel> kernel = Build(placed, &plan, GroupsMachine(), align);
+      ASSERT_TRUE(kernel) << ToString(kernel.errors());
+      Expected<Schedule> scheduled = ScheduleKernel(*kernel, GroupsMachine());
+      ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+      const bool copies = Print(scheduled->module()).find("call @ptx.cp.async") != std::string::npos;
+      EXPECT_EQ(copies, align >= 16) << align;
+    }
+  }
+}
+
 // Windows that are places, and such with borders; k that is whole steps, and k that is not.
 TEST(Kernel, ConvolutionsOfWarps) {
   for (auto [channels, kernel, stride] :
