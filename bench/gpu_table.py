@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Networks on a GPU beside PyTorch, all in one run: the table of docs/gpu.md.
 
-    bench/gpu_table.py --tenon build/bin/tenon --models DIR --out FOLDER [--arch sm_90a,sm_90] [--only WORD,WORD] [--ready 300]
+    bench/gpu_table.py --tenon build/bin/tenon --models DIR --out FOLDER [--arch sm_90a,sm_90] [--base OTHER] [--only WORD,WORD] [--ready 300]
 
 needs: a CUDA device, torch, onnx, onnxruntime, numpy, apache-tvm-ffi
 
@@ -55,11 +55,14 @@ PRECISIONS = ["fp32", "fp16"]
 # Not of the mean: the whole of them is launches.
 ASIDE = {"bert-tiny", "lstm-tagger"}
 ROUNDS = 3
+BASE = "base "  # before an architecture: by the other compiler
 HOST = "llvm -mcpu=x86-64-v3"
 
 
 def compiled(args, model, shapes, precision, arch, out, *more):
-    command = [args.tenon, "compile", pathlib.Path(args.models) / f"{model}.onnx", "-o", out, "--precision", precision,
+    """By --tenon, or by --base where the architecture is one of its."""
+    tenon, arch = (args.base, arch[len(BASE):]) if arch.startswith(BASE) else (args.tenon, arch)
+    command = [tenon, "compile", pathlib.Path(args.models) / f"{model}.onnx", "-o", out, "--precision", precision,
                "--target", f"cuda -arch={arch} -host={HOST}", "--jobs", "2", *more]
     for shape in shapes:
         command += ["--shape", shape]
@@ -67,6 +70,24 @@ def compiled(args, model, shapes, precision, arch, out, *more):
     if done.returncode != 0:
         raise RuntimeError(f"{arch}: {done.stderr.strip()[-400:]}")
     return out
+
+
+def arches_of(args, precision):
+    """What to compile for, the table's first: no units of warps and warpgroups multiply f32."""
+    own = args.arch.split(",") if precision != "fp32" else args.arch.split(",")[:1]
+    return own + ([BASE + own[0]] if args.base else [])
+
+
+def profiled(call, runs=20):
+    """What each kernel of a call takes, beside whatever runs with it, in the order of their shares: name, µs of a call, launches."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for _ in range(runs):
+            call()
+        torch.cuda.synchronize()
+    return sorted(([e.key, e.self_device_time_total / runs, e.count / runs] for e in profiler.key_averages()), key=lambda k: -k[1])
 
 
 def worker(args):
@@ -84,9 +105,8 @@ def worker(args):
     torch.set_num_threads(1)
     row = {"network": name, "precision": precision, "failed": {}}
     libraries = {}
-    arches = args.arch.split(",")
-    for arch in arches if precision != "fp32" else arches[:1]:  # units of warps and warpgroups do not multiply f32
-        out = f"{args.work}/{model}-{precision}-{arch}{'-' + shapes[0].split(':')[1] if shapes else ''}.so"
+    for arch in arches_of(args, precision):
+        out = f"{args.work}/{model}-{precision}-{arch.replace(' ', '-')}{'-' + shapes[0].split(':')[1] if shapes else ''}.so"
         try:
             start = time.time()
             libraries[arch] = compiled(args, model, shapes, precision, arch, out)
@@ -113,8 +133,10 @@ def worker(args):
     dtype = networks.TYPES[precision]
     maps = "channels_last" if any(v.dim() == 4 for v in inputs) else ""
     ways = [("graph", "", False), ("compile", "", False)]
+    if args.no_compile:
+        ways, maps = ways[:1], ""
     ways += [("compile, channels last", maps, False)] if maps else []
-    ways += [("compile, TF32", "", True)] if precision == "fp32" else []
+    ways += [("compile, TF32", "", True)] if precision == "fp32" and not args.no_compile else []
     for way, layout, tf32 in ways:
         try:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
@@ -153,6 +175,8 @@ def worker(args):
             times[way].append(networks.median(call))
     row["ms"] = {way: min(t) for way, t in times.items()}
     row["spread"] = {way: max(t) / min(t) for way, t in times.items()}
+    if args.profile:
+        row["kernels"] = {way: profiled(call) for way, call in calls.items() if way in libraries}
     first = next(iter(calls))
     if first in libraries:  # a hundred back to back
         start, end = torch.cuda.Event(True), torch.cuda.Event(True)
@@ -166,8 +190,7 @@ def worker(args):
 
 
 def peer_of(row, arches):
-    ours = set(arches) | {"compile, TF32"}
-    theirs = {way: ms for way, ms in row["ms"].items() if way not in ours}
+    theirs = {way: ms for way, ms in row["ms"].items() if way not in arches and way != "compile, TF32"}
     return min(theirs.items(), key=lambda t: t[1]) if theirs else (None, None)
 
 
@@ -202,10 +225,9 @@ def timed_kernels(args, pool):
     for wanted in filter(None, args.kernels.split(",")):
         name, precision = wanted.rsplit(":", 1)
         found = [r for r in ROWS if r[0].replace(", ", "@") == name]
-        arches = args.arch.split(",")
-        for arch in arches if precision != "fp32" else arches[:1]:
+        for arch in arches_of(args, precision):
             _, model, shapes = found[0]
-            out = f"{args.work}/timed-{model}-{precision}-{arch}{'-' + shapes[0].split(':')[1] if shapes else ''}.so"
+            out = f"{args.work}/timed-{model}-{precision}-{arch.replace(' ', '-')}{'-' + shapes[0].split(':')[1] if shapes else ''}.so"
             runs.append((name, precision, arch, pool.submit(compiled, args, model, shapes, precision, arch, out, "--time-kernels")))
     return runs
 
@@ -217,7 +239,10 @@ def main():
     parser.add_argument("--out", default=".")
     parser.add_argument("--work", default="/tmp/gpu_table")
     parser.add_argument("--arch", default="sm_90a", help="the first is the table's")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--base", default="", help="another compiler, whose libraries are measured beside")
+    parser.add_argument("--only", default="", help="networks with one of these words")
+    parser.add_argument("--no-compile", action="store_true", help="PyTorch without torch.compile")
+    parser.add_argument("--profile", action="store_true", help="what kernels take, into rows.json")
     parser.add_argument("--precisions", default=",".join(PRECISIONS))
     parser.add_argument("--kernels", default="", help="networks whose kernels are timed, as bert-base:fp16; a comma of a name is @")
     parser.add_argument("--ready", type=float, default=300)
@@ -232,7 +257,7 @@ def main():
     wanted = [(r[0], p) for r in ROWS for p in args.precisions.split(",") if not only or any(w in r[0] for w in only)]
     env = dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="2")
     own = [sys.executable, str(pathlib.Path(__file__).resolve()), "--tenon", args.tenon, "--models", args.models, "--work", args.work,
-           "--arch", args.arch]
+           "--arch", args.arch, "--base", args.base] + ["--no-compile"] * args.no_compile + ["--profile"] * args.profile
     pool = ThreadPoolExecutor(args.jobs)
 
     def build(name, precision):
@@ -269,7 +294,7 @@ def main():
                 rows.append(json.loads(line[4:]))
         process.wait()
         pathlib.Path(args.out, "rows.json").write_text(json.dumps(rows, indent=1))
-    arches = args.arch.split(",")
+    arches = list(dict.fromkeys(arches_of(args, "") + arches_of(args, "fp32")))
     order = {r[0]: i for i, r in enumerate(ROWS)}
     rows.sort(key=lambda r: (order[r["network"]], r["precision"] != "fp32"))
     text = table(rows, arches)

@@ -7,7 +7,8 @@
 //                      groups over 64 rows:
 //                        for steps (pipelined): a and b of a later step to shared memory
 //                          sums += a · b
-//                        each thread stores its sums, with what follows
+//                        each thread stores its sums, with what follows; or they pass through
+//                        shared memory, and all threads store whole lines
 #include "ops/algorithm/group_tile.h"
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ namespace {
 constexpr int64_t kGroupRows = 64, kGroupDepth = 64;  // of a group's product
 constexpr int64_t kGroupThreads = 128;                // of a group
 constexpr int64_t kGroupPiece = 8;                    // elements of 16 bytes
+constexpr int64_t kStagedPadding = 8;                 // of a row of sums in shared memory
 
 int64_t GroupsOf(const Point& point) { return ValueOf(point, "groups"); }
 
@@ -33,6 +35,8 @@ bool IsGroupTile(const Point& point) {
   return std::any_of(point.begin(), point.end(),
                      [](const graph::Choice& c) { return c.name == "groups"; });
 }
+
+bool IsStagedGroupTile(const Point& point) { return ValueOf(point, "staged") == 1; }
 
 int64_t GroupTileRows(const Point& point) { return GroupsOf(point) * kGroupRows; }
 
@@ -50,7 +54,13 @@ Space GroupTileSpace(const WarpShape& shape, const Machine& machine) {
   const Expr stages = space.Add({"stages", {2, 3, 4, 6}, false, true});
   const Expr parts = space.Add({"parts", {1, 2, 3, 4, 6, 8, 12, 16}, false, true});
   space.Add({"b_along_k", {shape.b_along_k ? 1 : 0}, false, true});
-  space.Require(Le((groups * IndexConst(kGroupRows) + columns) * depth * stages * IndexConst(bytes),
+  // Sums of parts go where they are added up.
+  const Expr staged = space.Add({"staged", {0, 1}, false, true});
+  space.Add({"out_vector", {shape.out_vector}, false, true});
+  space.Require(Or(Eq(staged, IndexConst(0)), Eq(parts, IndexConst(1))));
+  const Expr rows = groups * IndexConst(kGroupRows);
+  space.Require(Le((rows + columns) * depth * stages * IndexConst(bytes) +
+                       staged * rows * (columns + IndexConst(kStagedPadding)) * IndexConst(4),
                    IndexConst(machine.memory[0].capacity_bytes)));
   // All threads of a block have some pieces in each turn.
   space.Require(
@@ -67,7 +77,9 @@ static double BlocksTogether(const WarpShape& shape, const Point& point, const M
   constexpr int64_t kOtherRegisters = 56, kRegisters = 64 << 10, kReserved = 1 << 10, kMost = 16;
   const int64_t groups = GroupsOf(point), columns = WarpTileColumns(point);
   const int64_t tiles = (WarpTileRows(point) + columns) * kGroupDepth * shape.type.Bytes();
-  const int64_t shared = tiles * ValueOf(point, "stages") + kReserved;
+  const int64_t sums = WarpTileRows(point) * (columns + kStagedPadding) * 4;
+  const int64_t shared =
+      tiles * ValueOf(point, "stages") + (IsStagedGroupTile(point) ? sums : 0) + kReserved;
   const int64_t registers = groups * kGroupThreads * (columns / 2 + kOtherRegisters);
   return static_cast<double>(std::clamp<int64_t>(
       std::min(machine.memory[0].capacity_bytes / shared, kRegisters / registers), 1, kMost));
@@ -78,7 +90,8 @@ static double BlocksTogether(const WarpShape& shape, const Point& point, const M
 // bytes a thread, which takes memory longer than whole lines do. What is constant was measured on
 // an H200, in cycles: a least-squares fit over the points of 45 products and convolutions.
 WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Point& point) {
-  constexpr double kStepCycles = 220, kBlockCycles = 400, kStoreCycles = 0.2, kProducts = 1.25;
+  constexpr double kStepCycles = 220, kBlockCycles = 400, kProducts = 1.25;
+  const double store_cycles = IsStagedGroupTile(point) ? 0.06 : 0.2;
   const Machine& machine = site.machine;
   const ComputeUnit& unit = *WarpgroupUnit(machine, shape.type);
   const int64_t rows = WarpTileRows(point), columns = WarpTileColumns(point);
@@ -97,7 +110,7 @@ WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Po
   const double wait = kStepCycles * static_cast<double>(stages) / static_cast<double>(stages - 1);
   return BlocksWork(
       shape, site, point,
-      steps * (products + wait / together) + kBlockCycles / together + kStoreCycles * sums, 1);
+      steps * (products + wait / together) + kBlockCycles / together + store_cycles * sums, 1);
 }
 
 namespace {
@@ -142,13 +155,48 @@ void ScheduleGroupProducts(Schedule& s, const std::string& sums, const Names& ti
 
 }  // namespace
 
+namespace {
+
+// The loops of a tile of sums, rows and columns: a group has 64 rows, and its lanes neighbours in
+// each. Returns the loop over groups.
+std::string ShareSums(Schedule& s, const std::string& rows, const std::string& columns,
+                      const Point& point) {
+  const Names group = s.Split(rows, {GroupsOf(point), kGroupRows});
+  s.Bind(group[0], ThreadAxis::kThreadIdxY);
+  s.Vectorize(columns);
+  return group[0];
+}
+
+// Sums leave through shared memory, so that all threads of a block store whole lines. Returns the
+// loop over groups that has the sums.
+std::string StageSums(Schedule& s, const std::string& made, const Names& inner,
+                      const std::string& block, const Point& point) {
+  const std::string all = s.Fuse(inner);
+  const int64_t vector = ValueOf(point, "out_vector");
+  const Names parts = s.Split(all, {-1, GroupsOf(point), kGroupThreads, vector});
+  s.Unroll(parts[0]);
+  s.Bind(parts[1], ThreadAxis::kThreadIdxY);
+  s.Bind(parts[2], ThreadAxis::kThreadIdxX);
+  if (vector > 1) s.Vectorize(parts[3]);
+  const std::string staged = WrittenBuffer(s, made);
+  s.SetScope(staged, Scope::kShared);
+  s.ComputeAt(made, block);
+  const Names tile = LoopsInside(s, made, block).spatial;
+  if (!s.ok()) return "";
+  s.StorageAlign(staged, WrittenRank(s, made) - 2, 32, kStagedPadding);
+  return ShareSums(s, tile[tile.size() - 2], tile.back(), point);
+}
+
+}  // namespace
+
 void ScheduleGroupTiles(Schedule& s, const Parts& parts, const Machine&, const Point& point,
                         const WarpOrder& order) {
-  const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, and sums of parts on their way
+  // a, b, and sums of parts or in shared memory.
+  const Names moves = BlocksOf(s, parts, BlockRole::kMove);
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
   const std::string store = OnlyBlock(s, parts, BlockRole::kOutput);
-  if (!s.ok() || moves.size() < 2) return;
-  const bool in_parts = ValueOf(point, "parts") > 1;
+  const bool in_parts = ValueOf(point, "parts") > 1, staged = IsStagedGroupTile(point);
+  if (!s.ok() || moves.size() != (in_parts || staged ? 3 : 2)) return;
   if (in_parts) ScheduleTotal(s, parts, order.columns);
   const Names axes = s.GetLoops(in_parts ? moves[2] : store);
   if (!s.ok()) return;
@@ -158,12 +206,11 @@ void ScheduleGroupTiles(Schedule& s, const Parts& parts, const Machine&, const P
   const auto rows = columns - static_cast<long>(own.rows);
   const std::string j = fused({columns, axes.end()}), i = fused({rows, columns});
   Names inner;
-  BindTiles(s, {axes.begin(), rows}, i, j, point, &inner);
+  const std::string block = BindTiles(s, {axes.begin(), rows}, i, j, point, &inner);
   if (!s.ok()) return;
-  const Names group = s.Split(inner[0], {GroupsOf(point), kGroupRows});
-  s.Bind(group[0], ThreadAxis::kThreadIdxY);
-  s.Vectorize(inner[1]);
-  ScheduleGroupProducts(s, sums, {moves[0], moves[1]}, group[0], point);
+  const std::string group = staged ? StageSums(s, moves[2], inner, block, point)
+                                   : ShareSums(s, inner[0], inner[1], point);
+  if (s.ok()) ScheduleGroupProducts(s, sums, {moves[0], moves[1]}, group, point);
 }
 
 }  // namespace tenon::ops

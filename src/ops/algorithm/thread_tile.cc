@@ -154,7 +154,13 @@ WorkDescription TileWork(const TileShape& shape, const Site& site, const Point& 
   work.bytes[1] = all * steps * static_cast<double>(depth * (rows + columns)) * 4;
   work.bytes[2] = BorderBytes(site.region);
   if (parts > 1) {
-    work.bytes[1] += 2.0 * all * static_cast<double>(rows * columns) * 4;
+    // What parts have made is written and read again; where the nearer caches do not hold it, that
+    // is a time by itself.
+    const auto made = all * static_cast<double>(rows * columns) * 4;
+    if (machine.LevelFor(static_cast<int64_t>(made)) + 1 < machine.memory.size())
+      work.bytes[1] += 2 * made;
+    else
+      work.packed_bytes = made;
     work.barriers = kBarriersOfLaunch;
   }
   return work;
