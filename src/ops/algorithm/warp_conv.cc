@@ -111,7 +111,7 @@ Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site
 }  // namespace
 
 extern const Algorithm kGroupConv;
-const Algorithm kGroupConv = {"group_conv", kOps, IsForGroups, GroupSpaceOf,
-                              Wants,        Work, Build,       ScheduleIt};
+const Algorithm kGroupConv = {"group_conv", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build,
+                              ScheduleIt,   2};
 
 }  // namespace tenon::ops

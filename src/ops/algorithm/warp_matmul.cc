@@ -166,7 +166,7 @@ Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site
 }  // namespace
 
 extern const Algorithm kGroupMatMul;
-const Algorithm kGroupMatMul = {"group_matmul", kOps, IsForGroups, GroupSpaceOf,
-                                Wants,          Work, Build,       ScheduleIt};
+const Algorithm kGroupMatMul = {"group_matmul", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build,
+                                ScheduleIt,     2};
 
 }  // namespace tenon::ops

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -145,13 +146,18 @@ inline ::testing::AssertionResult Near(const Module& before, const Module& after
 #endif
 inline constexpr size_t kPoints = __has_feature(address_sanitizer) ? 0 : 3;
 
-// At most `count` points of the space, by seed, and the cheapest.
-inline std::vector<Point> SomePoints(const Algorithm& algorithm, const Site& site, size_t count) {
+using Allowed = std::function<bool(const Point&)>;
+
+// At most `count` points of the space, by seed, and the cheapest, of those that are allowed.
+inline std::vector<Point> SomePoints(const Algorithm& algorithm, const Site& site, size_t count,
+                                     const Allowed& allowed) {
   std::vector<Point> points;
-  algorithm.space(site).ForEach([&](const Point& p) { points.push_back(p); });
+  algorithm.space(site).ForEach([&](const Point& p) {
+    if (!allowed || allowed(p)) points.push_back(p);
+  });
   std::shuffle(points.begin(), points.end(), std::mt19937(1));
   if (points.size() > count) points.resize(count);
-  points.push_back(CheapestPoint(algorithm, site)->point);
+  points.push_back(CheapestPoint(algorithm, site, allowed)->point);
   return points;
 }
 
@@ -177,7 +183,8 @@ inline std::string Text(const Point& point) {
 }
 
 inline void Check(const Case& c, const char* name, double tolerance = 0,
-                  const Machine& machine = TestMachine(), size_t num_points = kPoints) {
+                  const Machine& machine = TestMachine(), size_t num_points = kPoints,
+                  const Allowed& allowed = nullptr) {
   const graph::Graph region = RegionOf(c);
   const Algorithm* algorithm = FindAlgorithm(name);
   ASSERT_TRUE(algorithm) << name;
@@ -185,7 +192,7 @@ inline void Check(const Case& c, const char* name, double tolerance = 0,
   ASSERT_TRUE(Applies(*algorithm, site)) << name;
   const Space space = algorithm->space(site);
   std::optional<std::pair<Point, Schedule>> last;
-  for (const Point& point : SomePoints(*algorithm, site, num_points)) {
+  for (const Point& point : SomePoints(*algorithm, site, num_points, allowed)) {
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
     const graph::Graph placed = Placed(region, *algorithm, point, machine);
     SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));

@@ -69,7 +69,14 @@ TEST(Kernel, ProductsOfGroups) {
     SCOPED_TRACE(fmt::format("{} {} {} {}", type.ToString(), a.back(), b.back(), trans));
     Case c = Product(type, a, b, trans);
     c.bias_relu = a[0] == 65;
-    Check(c, "group_matmul", 1e-6, GroupsMachine(), a[0] == 63 ? kWarpPoints : 0);
+    // Sums leave from registers, and through shared memory; larger tiles are interpreted too long.
+    for (int64_t staged : {0, 1}) {
+      if (staged == 1 && a[0] == 2) continue;
+      SCOPED_TRACE(staged);
+      Check(c, "group_matmul", 1e-6, GroupsMachine(), 0, [&](const Point& p) {
+        return graph::ValueOf(p, "staged") == staged && graph::ValueOf(p, "columns") == 64;
+      });
+    }
     if (kPoints == 0) return;  // under sanitizers one is a minute's
   }
 }
@@ -90,7 +97,8 @@ TEST(Kernel, OperandsOfCallersAreLoaded) {
       ASSERT_TRUE(kernel) << ToString(kernel.errors());
       Expected<Schedule> scheduled = ScheduleKernel(*kernel, GroupsMachine());
       ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-      const bool copies = Print(scheduled->module()).find("call @ptx.cp.async") != std::string::npos;
+      const bool copies =
+          Print(scheduled->module()).find("call @ptx.cp.async") != std::string::npos;
       EXPECT_EQ(copies, align >= 16) << align;
     }
   }
