@@ -1,7 +1,6 @@
 #include "ops/scheduling.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -64,16 +63,6 @@ Names ReadBuffers(const Schedule& s, const std::string& block) {
     if (!written) out.push_back(r->buffer->name);
   }
   return out;
-}
-
-int64_t ReadAlign(const Schedule& s, const std::string& block) {
-  constexpr int64_t kMost = 64;
-  int64_t align = kMost;
-  const Block* b = FindBlock(s.func(), block);
-  if (!b) return align;
-  for (const Region& r : b->reads)
-    align = std::gcd(align, std::max(r->buffer->align, r->buffer->dtype.Bytes()));
-  return align;
 }
 
 std::string ReadAlong(const Schedule& s, const std::string& block, const std::string& a,

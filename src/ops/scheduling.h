@@ -25,8 +25,6 @@ std::string WrittenBuffer(const Schedule& s, const std::string& block);
 std::string StateBuffer(const Schedule& s, const std::string& block);
 /// The buffers that a block reads, beside what it writes.
 Names ReadBuffers(const Schedule& s, const std::string& block);
-/// Bytes of which the addresses of all that it reads are multiples.
-int64_t ReadAlign(const Schedule& s, const std::string& block);
 /// Of these, the one whose elements the loops `a` and `b` both choose among; "" where none is,
 /// several are, or the block reads more of it.
 std::string ReadAlong(const Schedule& s, const std::string& block, const std::string& a,

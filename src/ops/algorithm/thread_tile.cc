@@ -105,12 +105,13 @@ static double BlocksTogether(const TileShape& shape, const Point& point, const M
     return static_cast<double>(lines * depth) / static_cast<double>(threads) *
            (vector > 1 ? 0.5 : 3.0);
   };
-  const auto sums = static_cast<double>(rows * columns / threads);
-  const auto pieces = static_cast<double>(
-      (rows * ValueOf(point, "threads_x") + columns * ValueOf(point, "threads_y")) / threads);
-  const double registers = std::min<double>(
-      sums + pieces + held(rows, shape.a_vector) + held(columns, shape.b_vector) + kOther,
-      static_cast<double>(machine.registers));
+  const int64_t sums = rows * columns / threads;
+  const int64_t pieces =
+      (rows * ValueOf(point, "threads_x") + columns * ValueOf(point, "threads_y")) / threads;
+  const double registers =
+      std::min<double>(static_cast<double>(sums + pieces + kOther) + held(rows, shape.a_vector) +
+                           held(columns, shape.b_vector),
+                       static_cast<double>(machine.registers));
   const int64_t shared = 2 * depth * (rows + columns) * 4 + kReserved;
   const auto fit = static_cast<int64_t>(kRegisters / (registers * static_cast<double>(threads)));
   return static_cast<double>(std::clamp<int64_t>(

@@ -1,7 +1,11 @@
 #include "ops/algorithm/warp_steps.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "intrin/ptx_hopper.h"
 #include "intrin/tile_intrinsic.h"
+#include "ir/visit.h"
 
 namespace tenon::ops {
 
@@ -38,6 +42,21 @@ const ComputeUnit* WarpUnit(const Machine& machine, DType type) {
 const ComputeUnit* WarpgroupUnit(const Machine& machine, DType type) {
   return FastestUnit(machine, type,
                      [](const ComputeUnit& unit) { return unit.row.starts_with(kWarpgroupRows); });
+}
+
+// Bytes of which the addresses of all that a block reads are multiples.
+static int64_t ReadAlign(const Schedule& s, const std::string& block) {
+  constexpr int64_t kMost = 64;
+  int64_t align = kMost;
+  PreOrder(s.func()->body, [&](const NodeRef& n) {
+    const auto* b = As<Block>(n);
+    if (!b) return !IsA<ExprNode>(n);
+    if (b->name != block) return false;
+    for (const Region& r : b->reads)
+      align = std::gcd(align, std::max(r->buffer->align, r->buffer->dtype.Bytes()));
+    return false;
+  });
+  return align;
 }
 
 void BringPiece(Schedule& s, const std::string& block, DType type, const std::string& part,
