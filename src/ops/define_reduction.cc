@@ -133,14 +133,15 @@ static Operand Extremum(const OpContext& op, const ReducedAxes& r, bool is_max,
     return out;
   }
   auto any = [&](Expr e, std::vector<te::Axis> a) { return te::MaxOf(std::move(e), std::move(a)); };
+  // In numbers as wide as x, so that vectors of both go together.
   Operand nans =
       Sums(op, suffix + "_nan", op.out.dims, r, any, [&](const Indices&, const Indices& in) {
-        return CastExpr::Make(DType::UInt(8), Intrin(Intrinsic::kIsNan, x.at(in)));
+        return CastExpr::Make(wide, Intrin(Intrinsic::kIsNan, x.at(in)));
       });
   Operand out = best;
   out.at = [best, nans](const Indices& i) {
     Expr b = best.at(i);
-    Expr has_nan = Ne(nans.at(i), MakeIntConst(DType::UInt(8), 0));
+    Expr has_nan = Gt(nans.at(i), MakeConst(b->dtype, 0));
     return Select::Make(has_nan, MakeConst(b->dtype, std::numeric_limits<double>::quiet_NaN()), b);
   };
   return out;

@@ -7,6 +7,7 @@
 #include "arith/analyzer.h"
 #include "graph/graph.h"
 #include "ir/visit.h"
+#include "ops/reduce_schedule.h"
 #include "ops/steps_schedule.h"
 
 namespace tenon::ops {
@@ -65,36 +66,68 @@ Names ReadBuffers(const Schedule& s, const std::string& block) {
   return out;
 }
 
+static bool NamesLoop(const Expr& e, const std::string& loop) {
+  bool out = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* v = As<VarNode>(n);
+    out |= v && v->name == loop;
+    return !out;
+  });
+  return out;
+}
+
+// Whether `loop` chooses where `range` of what the block reads begins.
+static bool Chooses(const Block& block, const std::string& loop, const Range& range) {
+  return std::any_of(block.iters.begin(), block.iters.end(), [&](const IterVar& v) {
+    return NamesLoop(v->binding, loop) && UsesVar(range->min, v->var.get());
+  });
+}
+
+static bool GoesAlong(const Block& block, const std::string& loop, const Region& region) {
+  return std::any_of(region->ranges.begin(), region->ranges.end(),
+                     [&](const Range& range) { return Chooses(block, loop, range); });
+}
+
 std::string ReadAlong(const Schedule& s, const std::string& block, const std::string& a,
                       const std::string& b) {
   const Block* found = FindBlock(s.func(), block);
   if (!found) return "";
-  const auto names = [](const Expr& e, const std::string& loop) {
-    bool out = false;
-    PreOrder(e, [&](const NodeRef& n) {
-      const auto* v = As<VarNode>(n);
-      out |= v && v->name == loop;
-      return !out;
-    });
-    return out;
-  };
-  const auto chooses = [&](const std::string& loop, const Range& range) {
-    return std::any_of(found->iters.begin(), found->iters.end(), [&](const IterVar& v) {
-      return names(v->binding, loop) && UsesVar(range->min, v->var.get());
-    });
-  };
   Names out;
   for (const Region& r : found->reads) {
-    const auto along = [&](const std::string& loop) {
-      return std::any_of(r->ranges.begin(), r->ranges.end(),
-                         [&](const Range& range) { return chooses(loop, range); });
-    };
-    if (along(a) && along(b)) out.push_back(r->buffer->name);
+    if (GoesAlong(*found, a, r) && GoesAlong(*found, b, r)) out.push_back(r->buffer->name);
   }
   if (out.size() != 1) return "";
   const auto parts = std::count_if(found->reads.begin(), found->reads.end(),
                                    [&](const Region& r) { return r->buffer->name == out[0]; });
   return parts == 1 ? out[0] : "";
+}
+
+bool ReadsNeighbours(const Schedule& s, const std::string& block, const std::string& loop,
+                     const Names& with) {
+  const Block* found = FindBlock(s.func(), block);
+  return found && std::any_of(found->reads.begin(), found->reads.end(), [&](const Region& r) {
+           return !r->ranges.empty() && Chooses(*found, loop, r->ranges.back()) &&
+                  std::any_of(with.begin(), with.end(),
+                              [&](const std::string& l) { return GoesAlong(*found, l, r); });
+         });
+}
+
+Names RunThroughMemory(Schedule& s, const std::string& block, const Names& reduce) {
+  const Block* found = FindBlock(s.func(), block);
+  size_t longest = 1;
+  for (const Region& r : found->reads) {
+    size_t run = 0;
+    const size_t most = std::min(reduce.size(), r->ranges.size());
+    // All but the outermost run over whole dimensions.
+    while (run < most && Chooses(*found, reduce[reduce.size() - 1 - run],
+                                 r->ranges[r->ranges.size() - 1 - run])) {
+      ++run;
+      const std::optional<int64_t> size = AsInt(r->buffer->shape[r->ranges.size() - run]);
+      if (!size || s.GetExtent(reduce[reduce.size() - run]) != *size) break;
+    }
+    longest = std::max(longest, run);
+  }
+  return Names(reduce.end() - static_cast<long>(longest), reduce.end());
 }
 
 std::string StateBuffer(const Schedule& s, const std::string& block) {
@@ -195,8 +228,9 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
                           const std::string& block) {
   Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
   if (!s.GetOrderedLoops(block).empty()) return ScheduleSteps(s, machine, block);
-  if (spatial.empty()) return "";
   const BlockPart part = PartOf(parts, block);
+  if (part.vector_block == 0 && ScheduleReduction(s, machine, block)) return "";
+  if (spatial.empty()) return "";
   if (auto run = reduce.empty()
                      ? VectorsOverBlocks(s, part, spatial, machine.Lanes(DType::Float(32)))
                      : std::nullopt) {
@@ -435,30 +469,35 @@ void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
 }
 
 struct TripsOfLoop {
-  int64_t least = 1, typical = 1;
+  int64_t least = 1, typical = 1, most = 1;  // most: -1 where there is no end
 };
 
-// How often a loop runs at the least and at the typical sizes of the function's dims.
+// How often a loop runs at the least, the typical and the largest sizes of the function's dims.
 static TripsOfLoop TripsOf(Schedule& s, const std::string& loop) {
-  if (const int64_t extent = s.GetExtent(loop); extent >= 0) return {extent, extent};
+  if (const int64_t extent = s.GetExtent(loop); extent >= 0) return {extent, extent, extent};
   const Func& f = s.func();
   TripsOfLoop trips;
+  trips.most = -1;
   PreOrder(f->body, [&](const NodeRef& n) {
     const auto* l = As<For>(n);
     if (!l || l->var->name != loop) return !IsA<ExprNode>(n);
-    VarMap least, typical;
+    VarMap least, typical, most;
     for (size_t i = 0; i < f->dims.size(); ++i) {
       const DimRange r = f->dim_range(i);
       const graph::Dim dim{f->dims[i], r.lo, r.hi < 0 ? graph::Dim::kNoMax : r.hi, r.step};
       least[f->dims[i].get()] = IndexConst(r.lo);
       typical[f->dims[i].get()] = IndexConst(dim.Typical());
+      if (r.hi >= 0) most[f->dims[i].get()] = IndexConst(r.hi);
     }
     trips.least = AsInt(Simplify(Substitute(l->extent, least))).value_or(1);
     trips.typical = AsInt(Simplify(Substitute(l->extent, typical))).value_or(1);
+    trips.most = AsInt(Simplify(Substitute(l->extent, most))).value_or(-1);
     return false;
   });
   return trips;
 }
+
+int64_t MostTrips(Schedule& s, const std::string& loop) { return TripsOf(s, loop).most; }
 
 // Runs the loops in parallel, as one. Of many open sizes it may not be known that the fused loop's
 // iterations are apart: then the last ones stay serial. Returns the parallel loop.

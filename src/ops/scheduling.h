@@ -29,6 +29,15 @@ Names ReadBuffers(const Schedule& s, const std::string& block);
 /// several are, or the block reads more of it.
 std::string ReadAlong(const Schedule& s, const std::string& block, const std::string& a,
                       const std::string& b);
+/// Whether neighbours along `loop` are neighbours in something that the block reads and any of the
+/// loops `with` chooses from.
+bool ReadsNeighbours(const Schedule& s, const std::string& block, const std::string& loop,
+                     const Names& with);
+/// The last of a block's reduce loops, as many as run through something that it reads without gaps
+/// and have known sizes; at least one.
+Names RunThroughMemory(Schedule& s, const std::string& block, const Names& reduce);
+/// How often a loop runs at the largest sizes of the function's dims; -1 where these have no end.
+int64_t MostTrips(Schedule& s, const std::string& loop);
 int64_t WrittenRank(const Schedule& s, const std::string& block);
 DType WrittenType(const Schedule& s, const std::string& block);
 /// Loops of `block` inside `loop`, split by what they run over.

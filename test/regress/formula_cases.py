@@ -107,12 +107,31 @@ def add_images(one, rand, ints):
     one("eye_like", "EyeLike", [rand(3, 5)], k=-1, dtype=7)
     one("reverse_sequence", "ReverseSequence", [rand(4, 3, 2), ints(4, 1, 3)], batch_axis=1, time_axis=0)
     one("hardmax_ties", "Hardmax", [np.array([[1, 3, 3, 2], [0, 0, 0, 0]], f32)])
+    one("hardmax_of_none", "Hardmax", [np.zeros((2, 0), f32)])
+    one("det_of_none", "Det", [np.zeros((2, 0, 0), f32)])
+    for shape, axis in (((250_000,), 0), ((3, 20_000), 1), ((2, 100, 300), 2)):
+        x = np.full(shape, 0.1, f32)  # roundings that all go one way
+        one(f"sum_of_equal_{len(shape)}_{axis}", "ReduceSum", [x, ints(axis)], constants=(1,), keepdims=0, expect=[x.sum(axis, np.float64).astype(f32)])
+    for n in (1, 15, 31, 33, 64, 127, 8191, 8192, 12_289):
+        x = rand(3, n)
+        one(f"max_of_rows_{n}", "ReduceMax", [x, ints(1)], constants=(1,))
+        x = np.where(np.arange(3 * n).reshape(3, n) == n + n // 2, f32(np.nan), x)
+        one(f"max_of_rows_with_nan_{n}", "ReduceMax", [x, ints(1)], constants=(1,), expect=[x.max(1, keepdims=True)])
+        one(f"mean_of_images_{n}", "ReduceMean", [rand(2, n, 3), ints(1, 2)], constants=(1,))
     for op in ("Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Atanh"):
         one(op.lower(), op, [np.linspace(-0.95, 0.95, 37, dtype=f32)])
     one("acosh", "Acosh", [np.linspace(1, 9, 37, dtype=f32)])
-    for n in (1, 2, 5, 16):
-        one(f"dft_{n}", "DFT", [rand(2, n, 1), None, np.array(1, i64)], constants=(2,), opset=20)
-        one(f"dft_inverse_{n}", "DFT", [rand(2, n, 2), None, np.array(1, i64)], constants=(2,), opset=20, inverse=1)
+
+    def spectrum(x, inverse=False, bins=None):
+        z = x[..., 0].astype(f64) + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
+        z = (np.fft.ifft if inverse else np.fft.fft)(z, axis=1)[:, :bins]
+        return [np.stack([z.real, z.imag], 2).astype(f32)]
+    for rows, n in [(2, n) for n in (1, 2, 3, 5, 6, 12, 16, 17, 30, 34, 169, 400)] + [(1, 2), (1, 5), (1, 60), (1, 1024)]:
+        x, at = rand(rows, n, 1), np.array(1, i64)
+        one(f"dft_{rows}_{n}", "DFT", [x, None, at], constants=(2,), opset=20, expect=spectrum(x))
+        one(f"dft_half_{rows}_{n}", "DFT", [x, None, at], constants=(2,), opset=20, onesided=1, expect=spectrum(x, bins=n // 2 + 1))
+        x = rand(rows, n, 2)
+        one(f"dft_inverse_{rows}_{n}", "DFT", [x, None, at], constants=(2,), opset=20, inverse=1, expect=spectrum(x, inverse=True))
     one("scan_reversed", "CumSum", [rand(3, 4), np.array(1, i64)], constants=(1,), reverse=1, exclusive=1)
 
 

@@ -242,6 +242,16 @@ Status NeedSquareMatrices(OpContext& c) {
   return Ok();
 }
 
+// Where the first of the largest is, NaN being the largest; of none it is no place. ArgReduce wants
+// one at least.
+Val FirstLargest(const Val& x, int64_t axis) {
+  Val place = x.formula().Iota(x.dim(axis));
+  for (int64_t k = x.At(axis) + 1; k < x.rank(); ++k) place = Unsqueeze(place, -1);
+  Val is_largest = Equal(x, Reduce("max", x, {axis}));
+  if (x.dtype().IsFloat()) is_largest = is_largest | Apply(OpKind::kIsNan, x);
+  return Reduce("min", Where(is_largest, place, Size(x, axis)), {axis});
+}
+
 // Of step i of an elimination: the row of the greatest element at or below i in column i,
 // [count, 1], and which row comes to each place when that one and row i change places, [count, n].
 struct PivotRows {
@@ -250,7 +260,7 @@ struct PivotRows {
 
 PivotRows Pivots(const Val& matrix, const Val& row, const Val& i) {
   const Val column = Gather(matrix, i, 2);  // [count, n]
-  const Val best = ArgReduce("max", Where(row >= i, Abs(column), -1), 1);
+  const Val best = FirstLargest(Where(row >= i, Abs(column), -1), 1);
   return {best, Where(Equal(row, i), best, Where(Equal(row, best), i, row))};
 }
 
@@ -327,7 +337,7 @@ Status ImportHardmax(OpContext& c) {
   }
   Val number = f.Iota(x.dim(axis));
   for (int64_t k = axis + 1; k < x.rank(); ++k) number = Unsqueeze(number, -1);
-  const Val y = Cast(Equal(number, ArgReduce("max", x, axis)), x.dtype());
+  const Val y = Cast(Equal(number, FirstLargest(x, axis)), x.dtype());
   return f.Result(Reshape(y, dims));
 }
 

@@ -184,8 +184,12 @@ Status Read(OpContext& c, Recurrent* r, bool quantised = false) {
     if (c.Rank(i) != 3)
       return c.Error("expected an input and weights of rank 3, but got {}", c.Type(i).ToString());
   }
-  if (!quantised && c.HasAttr("hidden_size")) {
-    TN_ASSIGN_OR_RETURN(const int64_t size, c.Int("hidden_size", std::nullopt));
+  std::optional<int64_t> known = AsInt(c.Dims(2)[2]);
+  if (c.HasAttr("hidden_size")) {
+    TN_ASSIGN_OR_RETURN(known, c.Int("hidden_size", std::nullopt));
+  }
+  if (!quantised && known) {
+    const int64_t size = *known;
     const int64_t rows = static_cast<int64_t>(r->gates) * size;
     for (size_t weight : {1, 2}) {
       TN_RETURN_IF_ERROR(c.Fix(weight, 0, static_cast<int64_t>(r->directions)));

@@ -1,13 +1,9 @@
 // Signals: Fourier transforms, windows, mel filters.
-//
-// A Fourier transform of L elements is a product with the matrix of cos and sin of 2π·j·k / L,
-// which is computed from the numbers of its rows and columns where it is used, and so with a
-// constant's cost: it depends on no data. j·k is taken modulo L first, in integers, so that angles
-// are small and cosines exact for any length.
 #include <cmath>
 #include <numbers>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/fourier.h"
 #include "frontend/onnx/index_checks.h"
 #include "frontend/onnx/ops.h"
 
@@ -15,11 +11,6 @@ namespace tenon::onnx {
 namespace {
 
 constexpr DType kF64 = DType::Float(64);
-
-// A signal along the last axis; without an imaginary part it is real.
-struct Complex {
-  Val re, im;
-};
 
 // [..., 1 or 2] as a signal along `axis`, which is not the last.
 Expected<Complex> ReadComplex(const OpContext& c, const Val& x, int64_t axis) {
@@ -47,26 +38,6 @@ Val Resized(const Val& x, const Expr& length) {
   const std::optional<int64_t> more = AsInt(graph::DimSub(length, have));
   if (!more) return Cut(x, -1, x.formula().Number(DType::Int(64), 0), length);
   return *more > 0 ? Pad(x, -1, 0, *more) : Slice(x, -1, IndexConst(0), length);
-}
-
-// The first `bins` results for signals of `length` elements; `sign` of the exponent.
-Complex Transform(const Formula& f, const Complex& x, const Expr& length, const Expr& bins,
-                  int sign) {
-  const Val row = f.Iota(length), size = Size(row, 0);
-  const Val turns = Mod(Unsqueeze(row, 1) * f.Iota(bins), size);
-  const Val angle = Cast(turns, kF64) * (2 * std::numbers::pi / Cast(size, kF64));
-  const DType type = x.re.dtype();
-  const Val cos = Cast(Cos(angle), type), sin = Cast(Sin(angle), type) * sign;
-  const Dims dims = x.re.dims();
-  const auto product = [&](const Val& v, const Val& matrix) {
-    Dims out = dims;
-    if (!out.empty()) out.back() = bins;
-    const Expr rows =
-        dims.empty() ? IndexConst(1) : graph::DimProduct(std::span(dims).first(dims.size() - 1));
-    return Reshape(MatMul(Reshape(v, {rows, length}), matrix), out);
-  };
-  if (!x.im) return {product(x.re, cos), product(x.re, sin)};
-  return {product(x.re, cos) - product(x.im, sin), product(x.re, sin) + product(x.im, cos)};
 }
 
 // Both parts as a last axis, the signal's axis being `axis` again.
@@ -108,7 +79,7 @@ Expected<Val> Transformed(const OpContext& c, const Formula& f, const Val& signa
     if (x.im) x.im = Concat({x.im, -rest(x.im)}, -1);
   }
   const bool halved = dft.onesided && !dft.inverse;
-  Complex y = Transform(f, x, length, halved ? half : length, dft.inverse ? 1 : -1);
+  Complex y = FourierTransform(f, x, length, halved ? half : length, dft.inverse ? 1 : -1);
   if (dft.inverse) {
     const Val size = Cast(Size(f.Iota(length), 0), y.re.dtype());
     y.re = y.re / size;
@@ -215,7 +186,7 @@ Status ImportStft(OpContext& c) {
   x.re = framed(x.re);
   if (x.im) x.im = framed(x.im);
   const Expr half = graph::DimAdd(graph::DimFloorDiv(length, IndexConst(2)), one);
-  const Complex y = Transform(f, x, length, onesided ? half : length, -1);
+  const Complex y = FourierTransform(f, x, length, onesided ? half : length, -1);
   return f.Result(Cast(Stack({y.re, y.im}, -1), c.Type(0).dtype));
 }
 

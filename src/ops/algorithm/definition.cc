@@ -51,14 +51,24 @@ void AddSteps(const Site& site, WorkDescription* work) {
                      site.machine.cycles_per_second;
 }
 
-// What reduces goes through memory at each step, an element at a time; everything else is a
-// vector's work.
+// Whether vectors run along what a node reduces (ScheduleReduction).
+bool ReducesRows(const Site& site, const graph::Node& node) {
+  if (node.op != graph::OpKind::kReduce || site.machine.warp != 0) return false;
+  const graph::TensorType& x = site.region.type(node.inputs[0]);
+  const std::vector<int64_t> axes = node.attrs.GetInts("axes");
+  const int64_t last = x.rank() - 1;
+  return std::find(axes.begin(), axes.end(), last) != axes.end() &&
+         site.Sizes(x).back() >= 2 * site.machine.Lanes(x.dtype);
+}
+
+// What reduces otherwise goes through memory at each step, an element at a time; everything else is
+// a vector's work.
 WorkDescription Work(const Site& site, const Point&) {
   constexpr double kMemoryStep = 4;
   WorkDescription work;
   for (const graph::Node& n : site.region.nodes) {
     const double operations = OperationsOf(site.region, n);
-    if (HasElementDefinition(n.op)) {
+    if (HasElementDefinition(n.op) || ReducesRows(site, n)) {
       work.vector_ops += operations;
     } else {
       work.scalar_ops += kMemoryStep * operations;

@@ -29,8 +29,9 @@
 //
 // The binding is cut at the loop: what it adds to the variable is a digit of its own, with a range
 // of its own. The combiner has to be known, with an identity, from which each partial result
-// begins; the init goes with the combination of the parts. What guards the reduction becomes a
-// choice of the identity instead of the value, since every part must be started.
+// begins; the init goes with the combination of the parts, which may be in any order (fp reassoc).
+// What guards the reduction becomes a choice of the identity instead of the value, since every part
+// must be started.
 
 #include <algorithm>
 
@@ -316,6 +317,8 @@ class Factorer {
     std::vector<Expr> parts;
     for (const Buffer& b : partial_) parts.push_back(Load::Make(b, PartialAt(part)));
     out.where = nullptr;
+    // Where there are parts, their order is no longer that of the definition.
+    if (buffers_.size() == 1 && !combiner_->DependsOnOrder()) out.fp = FpMode::kReassoc;
     out.body = combiner_->Update(buffers_, Indices(), parts, FreshVar());
     out.reads = RegionsOfInit(block_);
     std::erase_if(out.reads, [&](const Region& r) { return IsComponent(r->buffer); });

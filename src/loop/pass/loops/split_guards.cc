@@ -36,6 +36,7 @@
 #include "loop/pass/loops/split_guards.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "loop/rewrite.h"
 #include "loop/threads.h"
@@ -53,6 +54,7 @@ struct Guard {
   Expr lo, hi;
   bool equality = false;
   Expr holds = nullptr, may = nullptr;
+  Expr hi_may = nullptr;  // from here on it holds for no values of inner loops; null: not known
 
   bool IsCurved() const { return !lo && !hi; }
 };
@@ -162,7 +164,10 @@ class GuardFinder {
     else
       guard.hi = least / IndexConst(-*slope) + 1;
     guard.holds = Ge(var_ * *slope + least, IndexConst(0));
-    if (most && IsBound(most)) guard.may = Ge(var_ * *slope + most, IndexConst(0));
+    if (most && IsBound(most)) {
+      guard.may = Ge(var_ * *slope + most, IndexConst(0));
+      if (*slope < 0) guard.hi_may = most / IndexConst(-*slope) + 1;
+    }
     guards_.push_back(std::move(guard));
   }
 
@@ -201,6 +206,39 @@ NodeRef Fold(const NodeRef& n) {
   }
   if (const auto* seq = As<Seq>(n)) return Seq::Make(seq->stmts);
   return n;
+}
+
+// Whether `value` is what `store` overwrites, combined with nothing. A sum of 0 keeps all but the
+// sign of a zero.
+bool KeepsElement(const Store& store) {
+  const auto loads = [&](const Expr& e) {
+    const auto* load = As<Load>(e);
+    return load && load->buffer == store.buffer &&
+           std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(),
+                      store.indices.end(),
+                      [](const Expr& a, const Expr& b) { return StructuralEqual(a, b); });
+  };
+  if (loads(store.value)) return true;
+  const auto* op = As<Binary>(store.value);
+  if (!op || !loads(op->lhs)) return false;
+  const std::optional<double> number = AsFloat(op->rhs);
+  if (!number) return false;
+  const bool is_float = op->dtype.IsFloat();
+  switch (op->op) {
+    case BinaryOp::kAdd: return *number == 0;
+    case BinaryOp::kMul: return *number == 1;
+    case BinaryOp::kMax: return is_float && *number == -std::numeric_limits<double>::infinity();
+    case BinaryOp::kMin: return is_float && *number == std::numeric_limits<double>::infinity();
+    default: return false;
+  }
+}
+
+bool DoesNothing(const Stmt& stmt) {
+  if (const auto* seq = As<Seq>(stmt))
+    return std::all_of(seq->stmts.begin(), seq->stmts.end(), DoesNothing);
+  if (const auto* loop = As<For>(stmt)) return DoesNothing(loop->body);
+  const auto* store = As<Store>(stmt);
+  return store && KeepsElement(*store);
 }
 
 // The statement with comparisons replaced by what they are known to be.
@@ -319,6 +357,7 @@ class GuardSplitter final : public ScopedRewriter {
     Stmt before = any_lo ? Part(loop, loop.min, first, Decide(loop.body, OnlyFalse(guards, true)),
                                 kCopiedEdge)
                          : nullptr;
+    if (any_hi) end = EndOfWork(loop, guards, last, end);
     Stmt after =
         any_hi ? Part(loop, last, end, Decide(loop.body, OnlyFalse(guards, false)), kCopiedEdge)
                : nullptr;
@@ -326,6 +365,21 @@ class GuardSplitter final : public ScopedRewriter {
     Stmt out = Seq::Make({before, inside, after});
     const auto* seq = As<Seq>(out);
     return seq && seq->stmts.empty() ? nullptr : out;
+  }
+
+  // Where the loop's guards hold nowhere and its body then does nothing (a vector that is all
+  // beyond the end adds zeroes), what comes after is left out.
+  Expr EndOfWork(const For& loop, const std::vector<Guard>& guards, const Expr& last,
+                 const Expr& end) {
+    std::unordered_map<const Node*, bool> never;
+    Expr most;
+    for (const Guard& g : guards) {
+      if (!g.hi_may || (most && !StructuralEqual(most, g.hi_may))) return end;
+      most = g.hi_may;
+      never[g.comparison] = false;
+    }
+    if (!most || !DoesNothing(Decide(loop.body, never))) return end;
+    return analyzer_.Simplify(Max(last, Min(end, most)));
   }
 
   // Of a split loop. The interior may have more guards to split at.
