@@ -58,6 +58,9 @@ struct EmitOptions {
   /// functions, which say whether they take the team). Empty: all. So a module is emitted in parts,
   /// by several threads.
   std::vector<std::string> functions;
+  /// Objects and assembly: the code runs once a call, or once at all. Instructions and registers
+  /// are chosen quickly.
+  bool quickly = false;
   /// Source only: whether exports can be seen outside of the program or library that the source
   /// becomes part of.
   bool visible = true;

@@ -342,6 +342,7 @@ class Builder {
       for (const auto& [name, f] : k->lowered.funcs) module.Add(f);
     }
     emit.verify |= hooks().passes.verify;
+    emit.quickly = built_.request.quickly;
     const auto start = Clock::now();
     TN_ASSIGN_OR_RETURN(batch.front()->object, codegen::EmitObject(module, target(), emit));
     if (hooks().after_codegen) hooks().after_codegen(SecondsSince(start));
@@ -418,10 +419,12 @@ class Builder {
       return;
     }
     for (KernelResult& k : kernels_) {
-      built_.units.push_back({std::move(k.lowered), std::move(k.functions), target().IsDevice()});
+      built_.units.push_back({std::move(k.lowered), std::move(k.functions), target().IsDevice(),
+                              built_.request.quickly});
       if (!k.object.empty()) built_.objects.push_back(std::move(k.object));
     }
-    built_.units.push_back({built_.host, built_.emit.functions, false});
+    // What host functions compute are sizes, once a call: loops have left to them what they repeat.
+    built_.units.push_back({built_.host, built_.emit.functions, false, true});
   }
 
   // The host functions' code with what is data of the library; of a module that is compiled
@@ -430,6 +433,7 @@ class Builder {
     if (IsSource()) return Ok();
     codegen::EmitOptions options = built_.emit;
     options.functions = built_.units.back().functions;
+    options.quickly = built_.units.back().quickly;
     Module module = built_.units.back().module;
     if (target().IsDevice()) {
       std::erase_if(module.funcs,

@@ -83,6 +83,8 @@ struct BuildRequest {
   bool open = false;
   /// One object for all functions; else one for each kernel, made in parallel.
   bool together = false;
+  /// All of the code runs once, on little data.
+  bool quickly = false;
   /// Makes the host functions' bodies (tn_body_fn) visible outside the library.
   bool export_bodies = false;
   std::vector<Output> outputs;  // in the order in which they are written
@@ -96,6 +98,7 @@ struct CodeUnit {
   Module module;                       // lowered; what they call is there, at least declared
   std::vector<std::string> functions;  // that it defines; empty: all of the module
   bool on_device = false;              // its code is in Built::device
+  bool quickly = false;                // codegen::EmitOptions
 };
 
 /// The code of a module.

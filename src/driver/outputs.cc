@@ -42,6 +42,7 @@ Expected<std::string> TextOfUnits(const Built& built, EmitFn* emit) {
     if (unit.on_device) continue;
     codegen::EmitOptions options;
     options.functions = unit.functions;
+    options.quickly = unit.quickly;
     TN_ASSIGN_OR_RETURN(std::string text, emit(unit.module, built.target->Cpu(), options));
     out += text;
   }

@@ -21,6 +21,9 @@ namespace {
 // Copies are done in pieces, so that a large weight never stands in memory as a whole.
 constexpr size_t kPiece = size_t{8} << 20;
 
+// Less takes longer to compile for than to compute.
+constexpr size_t kLittle = size_t{1} << 14;
+
 class WeightWriter {
  public:
   WeightWriter(const Weights& weights, artifact::WeightSink* writer)
@@ -34,6 +37,7 @@ class WeightWriter {
     request.export_bodies = true;
     request.hooks.passes.verify = whole.hooks.passes.verify;
     request.jobs = whole.jobs;
+    request.quickly = BytesToRead() <= kLittle;
     TN_ASSIGN_OR_RETURN(Built prepare, Build(std::move(request)));
     std::vector<std::string> exports;
     for (const graph::Weight& w : weights_.list) {
@@ -48,6 +52,17 @@ class WeightWriter {
   Status Write(const graph::Weight& w) { return w.prepare.empty() ? CopyWeight(w) : Prepare(w); }
 
  private:
+  // What is computed of is read once, or more than that in a product.
+  size_t BytesToRead() const {
+    size_t bytes = 0;
+    for (const graph::Weight& w : weights_.list) {
+      if (w.prepare.empty()) continue;
+      bytes += w.bytes;
+      for (const graph::Payload& p : w.sources) bytes += p.bytes().size();
+    }
+    return bytes;
+  }
+
   static void Release(const graph::Payload& p) {
     if (p.file()) p.file()->map.ReleasePages(p.offset(), p.bytes().size());
   }

@@ -45,7 +45,7 @@ void InitializeLlvm() {
 // What has its memory to itself is where the linker puts it.
 bool IsPositionIndependent(const Target& target) { return !target.IsContained(); }
 
-Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target) {
+Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target, bool quickly) {
   if (target.kind().code_generator != "llvm") {
     return MakeError("target '" + target.ToString() + "' is not one for LLVM");
   }
@@ -62,7 +62,8 @@ Expected<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target)
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple(), target.LlvmCpu(), target.LlvmFeatures(), how,
       IsPositionIndependent(target) ? llvm::Reloc::PIC_ : llvm::Reloc::Static,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      llvm::CodeModel::Small,
+      quickly ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default));
   if (!machine) return MakeError("triple '" + target.triple() + "': LLVM has no code generator");
   return machine;
 }
@@ -76,8 +77,8 @@ class Machines {
     return *idle;
   }
 
-  Expected<std::unique_ptr<llvm::TargetMachine>> Take(const Target& target) {
-    const std::string name = NameOf(target);
+  Expected<std::unique_ptr<llvm::TargetMachine>> Take(const Target& target, bool quickly) {
+    const std::string name = NameOf(target, quickly);
     {
       std::lock_guard lock(mutex_);
       std::vector<std::unique_ptr<llvm::TargetMachine>>& waiting = waiting_[name];
@@ -87,18 +88,18 @@ class Machines {
         return machine;
       }
     }
-    return MakeMachine(target);
+    return MakeMachine(target, quickly);
   }
 
-  void Give(const Target& target, std::unique_ptr<llvm::TargetMachine> machine) {
+  void Give(const Target& target, bool quickly, std::unique_ptr<llvm::TargetMachine> machine) {
     std::lock_guard lock(mutex_);
-    waiting_[NameOf(target)].push_back(std::move(machine));
+    waiting_[NameOf(target, quickly)].push_back(std::move(machine));
   }
 
  private:
-  static std::string NameOf(const Target& target) {
+  static std::string NameOf(const Target& target, bool quickly) {
     return target.triple() + '\n' + target.LlvmCpu() + '\n' + target.LlvmFeatures() + '\n' +
-           (IsPositionIndependent(target) ? "pic" : "static");
+           (IsPositionIndependent(target) ? "pic" : "static") + (quickly ? " quickly" : "");
   }
 
   std::mutex mutex_;
@@ -142,7 +143,8 @@ Status Write(llvm::Module& module, llvm::TargetMachine& machine, Form form,
 Expected<std::string> EmitForm(const Module& module, const Target& given,
                                const EmitOptions& options, Form form) {
   const Target& target = given.Cpu();
-  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine, Machines::Idle().Take(target));
+  TN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine,
+                      Machines::Idle().Take(target, options.quickly));
   Diagnostics errors;
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Listener>(&errors));
@@ -162,7 +164,7 @@ Expected<std::string> EmitForm(const Module& module, const Target& given,
   llvm::raw_svector_ostream stream(bytes);
   TN_RETURN_IF_ERROR(Write(out, *machine, form, stream));
   if (!errors.empty()) return errors;
-  Machines::Idle().Give(target, std::move(machine));
+  Machines::Idle().Give(target, options.quickly, std::move(machine));
   return std::string(bytes);
 }
 
