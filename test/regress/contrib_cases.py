@@ -162,6 +162,53 @@ def add_multi_head(one, rand):
         expect=[join(softmax(split(q, 2) @ keys.swapaxes(2, 3) / 2) @ values)])
 
 
+def add_shared_buffers(one, rand):
+    """The past has room for keys that come; of it `past` are in use."""
+    def case(name, batch, rows, heads, size, room, past, mask=None, beams=None, scores=None, bias=None, wide=1, length=(1,), constants=(), expect=None, **attrs):
+        h = heads * size
+        inputs = [rand(batch, rows, h), rand(batch, rows, h), rand(batch, rows, wide * h), bias, mask, scores, rand(batch, heads, room, size),
+                  rand(batch, heads, room, wide * size), np.full(length, past, i32), beams]
+        one("ms_mha_shared_" + name, "MultiHeadAttention", inputs, outputs=3, constants=constants, domain=DOMAIN, num_heads=heads,
+            expect=expect and expect(*inputs), **attrs)
+
+    def chosen(q, k, v, _bias, _mask, _number, keys, values, past, beams):
+        """With what ONNX Runtime leaves out where a sequence has several queries."""
+        past, heads, rows = int(past[0]), keys.shape[1], q.shape[1]
+        results = []
+        for fresh, old in ((k, keys), (v, values)):
+            present = old.copy()
+            present[:, :, past:past + rows] = split(fresh, heads)
+            seen, width = present[:, :, :past + rows].copy(), beams.shape[1]
+            for b in range(len(q)):
+                for t in range(past):
+                    seen[b, :, t] = old[b - b % width + beams[b // width, b % width, t], :, t]
+            results.append((present, seen))
+        scores = split(q, heads) @ results[0][1].swapaxes(2, 3) / np.sqrt(keys.shape[3])
+        return [join(softmax(scores) @ results[1][1]).astype(f32), results[0][0], results[1][0]]
+
+    beams = abs(rand(2, 3, 9, dtype=i32)) % 3
+    case("step", 2, 1, 2, 4, 9, 5)
+    case("step_known", 2, 1, 2, 4, 9, 5, constants=(8,))
+    case("step_scalar", 2, 1, 2, 4, 9, 5, length=())
+    case("first", 2, 1, 3, 8, 9, 0)
+    case("last", 2, 1, 2, 16, 33, 32)
+    case("full_of_one", 1, 1, 1, 1, 1, 0)
+    case("prompt", 2, 7, 2, 8, 17, 0, unidirectional=1)
+    case("more", 2, 3, 2, 8, 17, 6, unidirectional=1)
+    case("mask", 2, 1, 2, 4, 9, 5, mask=(np.arange(6) < np.array([[6], [4]])).astype(i32))
+    case("bias", 2, 1, 2, 4, 9, 5, scores=rand(1, 2, 1, 6), bias=rand(24))
+    case("beams", 6, 1, 2, 8, 9, 5, beams=beams.astype(i32))
+    case("beams_known", 6, 1, 2, 8, 9, 5, beams=beams.astype(i32), constants=(8, 9))
+    case("beams_mask", 6, 1, 2, 8, 9, 5, beams=beams.astype(i32), mask=np.array([[1, 0, 1, 1, 1, 1]] * 6, i32))
+    case("beams_first", 6, 1, 2, 8, 9, 0, beams=beams.astype(i32))
+    case("one_beam", 2, 1, 2, 8, 9, 5, beams=np.zeros((2, 1, 9), i32))
+    case("beams_of_more", 6, 2, 2, 8, 9, 5, beams=beams.astype(i32), expect=chosen)
+    # Across sequences, and without a past, the length says nothing.
+    q = rand(2, 3, 8)
+    one("ms_mha_shared_cross", "MultiHeadAttention", [q, rand(2, 2, 5, 4), rand(2, 2, 5, 4), None, None, None, None, None, np.array([2], i32)], domain=DOMAIN, num_heads=2)
+    one("ms_mha_shared_none", "MultiHeadAttention", [q, q, q, None, None, None, None, None, np.array([2], i32)], outputs=3, domain=DOMAIN, num_heads=2)
+
+
 def tables(rand, places, half):
     angles = rand(places, half)
     return np.cos(angles), np.sin(angles)
@@ -422,6 +469,6 @@ def add_old_experts(one, rand):
 
 
 def add_all(one, rand):
-    for section in (add_activations, add_products, add_normalisations, add_attention, add_multi_head, add_grouped, add_rotary, add_few_bits, add_bytes,
+    for section in (add_activations, add_products, add_normalisations, add_attention, add_multi_head, add_shared_buffers, add_grouped, add_rotary, add_few_bits, add_bytes,
                     add_integer_products, add_experts, add_recurrent, add_small, add_old_experts):
         section(one, rand)

@@ -144,6 +144,15 @@ def add_contrib():
         [(ints(3), 3, "0..=2"), (ints(-1), -1, "0..=2"), (ints(2**63 - 1), 2**63 - 1, "0..=2")], domain=MS)
     add("place_of_each", "RotaryEmbedding", [rand(1, 2, 3, 4), ints(0, 4, 2).reshape(1, 3), rand(5, 2), rand(5, 2)], 1, [],
         [(ints(0, 5, 2).reshape(1, 3), 5, "0..=4"), (ints(0, -1, 2).reshape(1, 3), -1, "0..=4")], domain=MS)
+    beams = rng.integers(0, 2, (1, 2, 5), dtype=i32)
+    wrong = beams.copy()
+    wrong[0, 1, 2] = 2
+    below = beams.copy()
+    below[0, 0, 0] = -1
+    unused = wrong.copy()
+    unused[0, 1] = [1, 0, 1, 7, -3]
+    add("beams_of_keys", "MultiHeadAttention", [*(rand(2, 1, 8) for _ in range(3)), None, None, None, rand(2, 2, 5, 4), rand(2, 2, 5, 4), ints(3, dtype=i32), beams],
+        9, [unused], [(wrong, 2, "0..=1"), (below, -1, "0..=1")], domain=MS, outputs=3, num_heads=2)
     heads = {"num_heads": 2, "kv_num_heads": 1, "domain": MS, "outputs": 3}
     add("lengths_of_keys", "GroupQueryAttention", [rand(1, 3, 16), rand(1, 3, 8), rand(1, 3, 8), rand(1, 1, 2, 8), rand(1, 1, 2, 8), ints(4, dtype=i32), np.array(5, i32)],
         5, [], [(ints(5, dtype=i32), 5, "0..=4"), (ints(-1, dtype=i32), -1, "0..=4")], constants=(6,), **heads)

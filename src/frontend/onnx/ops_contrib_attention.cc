@@ -56,15 +56,15 @@ struct Projected {
   Val past_key, past_value;  // [B, N, P, …], or left out
   Val mask;                  // of padding, or left out
   Val bias;                  // added to the scores, or left out
-  // Results: the keys and values with those before, and attention over them.
-  Val keys, values;
+  // The keys and values with those before, as the node gives them, and those that queries see.
+  Val keys, values, seen_keys, seen_values;
   Attended attended;
 };
 
 // Where a key is no padding: broadcasts to [B, N, S, T].
 Expected<Val> NotPadding(const OpContext& c, const Formula& f, const Projected& p, size_t input) {
   const Val& mask = p.mask;
-  const Expr batch = p.q.dim(0), queries = p.q.dim(2), keys = p.keys.dim(2);
+  const Expr batch = p.q.dim(0), queries = p.q.dim(2), keys = p.seen_keys.dim(2);
   const auto wrong = [&] {
     return c.Error("expected a mask for {} sequences of {} queries and {} keys, but got {}",
                    graph::DimText(batch), graph::DimText(queries), graph::DimText(keys),
@@ -102,16 +102,21 @@ Expected<Val> NotPadding(const OpContext& c, const Formula& f, const Projected& 
   }
 }
 
+// New keys and values follow those of the past, of which all are in use.
+Status Append(const OpContext& c, Projected* p) {
+  if (static_cast<bool>(p->past_key) != static_cast<bool>(p->past_value))
+    return c.Error("expected the keys and the values of the past, or neither");
+  p->keys = p->seen_keys = p->past_key ? Concat({p->past_key, p->k}, 2) : p->k;
+  p->values = p->seen_values = p->past_value ? Concat({p->past_value, p->v}, 2) : p->v;
+  return Ok();
+}
+
 // Reads the attributes that all three have.
 Status AttendProjected(OpContext& c, const Formula& f, size_t mask_input, Projected* p) {
   TN_ASSIGN_OR_RETURN(const Scale scale, ReadScale(c, p->q, true));
   TN_ASSIGN_OR_RETURN(const double filter, c.Float("mask_filter_value", -10000));
   TN_ASSIGN_OR_RETURN(const bool causal, c.Bool("unidirectional", false));
   if (!scale.IsValid()) return c.Error("expected scale of at least 0, but got {}", *scale.number);
-  if (static_cast<bool>(p->past_key) != static_cast<bool>(p->past_value))
-    return c.Error("expected the keys and the values of the past, or neither");
-  p->keys = p->past_key ? Concat({p->past_key, p->k}, 2) : p->k;
-  p->values = p->past_value ? Concat({p->past_value, p->v}, 2) : p->v;
   TN_RETURN_IF_ERROR(f.Done());
   Mask mask;
   if (p->mask) {
@@ -120,11 +125,10 @@ Status AttendProjected(OpContext& c, const Formula& f, size_t mask_input, Projec
   }
   if (p->bias) mask.Add(p->bias);
   if (causal) {
-    Val query = QueryNumbers(f, p->q.dim(2));
-    if (p->past_key) query = query + Size(p->past_key, 2);
-    mask.Allow(f.Iota(p->keys.dim(2)) <= query);
+    const Val before = Size(p->seen_keys, 2) - Size(p->k, 2);
+    mask.Allow(f.Iota(p->seen_keys.dim(2)) <= QueryNumbers(f, p->q.dim(2)) + before);
   }
-  p->attended = Attend(p->q, p->keys, p->values, mask,
+  p->attended = Attend(p->q, p->seen_keys, p->seen_values, mask,
                        {.scale = scale, .softcap = 0, .precision = {}, .sink = {}});
   return f.Done();
 }
@@ -157,6 +161,7 @@ Status FinishMerged(OpContext& c, const Formula& f, size_t mask_input, size_t pa
     p->past_value = Element(past, 0, 1);
   }
   p->mask = f.In(mask_input);
+  TN_RETURN_IF_ERROR(Append(c, p));
   TN_RETURN_IF_ERROR(AttendProjected(c, f, mask_input, p));
   const Val y = JoinHeads(p->attended.y);
   return c.Wants(1) ? f.Result({y, Stack({p->keys, p->values}, 0)}) : f.Result(y);
@@ -246,14 +251,70 @@ Status TakeSeparate(OpContext& c, const Formula& f, int64_t heads, Projected* p)
   return f.Done();
 }
 
+// `before` keys of the past [B, N, M, D] are in use, which has room for more: new ones are put
+// behind them, and the room stays.
+Val PutBehind(const Val& past, const Val& fresh, const Expr& before) {
+  const Formula& f = fresh.formula();
+  const Val from = f.Iota(past.dim(2)) - NumberOf(f, before);  // [M]
+  // What is beside the new rows is not taken below, but an index even so.
+  const Val rows = Gather(fresh, Max(Min(from, Size(fresh, 2) - 1), 0), 2);
+  return Where(Unsqueeze((from >= 0) & (from < Size(fresh, 2)), 1), rows, past);
+}
+
+// Of the past each sequence sees what `beams` [G, W, M] says: the row of a place is that of one of
+// the W sequences of its group. Rows from `before` on are its own. Sequences [B = G · W, T].
+Expected<Val> BeamsOfRows(const OpContext& c, const Formula& f, const Expr& batch,
+                          const Expr& before, const Expr& seen) {
+  const Val beams = f.In(9);
+  const Expr width = beams.dim(1);
+  if (const auto all = AsInt(graph::DimMul(beams.dim(0), width)), have = AsInt(batch);
+      all && have && *all != *have) {
+    return c.Error("expected beams of {} sequences, but got {}", *have, c.Type(9).ToString());
+  }
+  c.b.Require(Eq(graph::DimMul(beams.dim(0), width), batch));
+  c.b.Require(Le(seen, beams.dim(2)));
+  const Val row = f.Iota(seen), own = Unsqueeze(f.Iota(batch), 1);
+  const Val given =
+      Cast(Slice(Reshape(beams, {batch, beams.dim(2)}), 1, IndexConst(0), seen), kI64);
+  const Val past = row < NumberOf(f, before), beam = Where(past, given, 0);
+  const Val first = own - Mod(own, Max(Size(beams, 1), 1));
+  return Where(past, first + InRange(c, 9, beam, width), own);
+}
+
+// Keys [B, N, T, D] of which row t of sequence b is that of sequence `sequences`[b, t].
+Val OfSequences(const Val& keys, const Val& sequences) {
+  const Val rows = Expand(keys.formula().Iota(keys.dim(2)), sequences.dims());
+  return Swap(GatherNd(Swap(keys, 1, 2), Stack({sequences, rows}, 2)), 1, 2);
+}
+
+// The past is a buffer that the call shares with what comes after it: past_sequence_length keys of
+// it are in use. (ONNX Runtime looks at cache_indirection where a sequence has one query; here it
+// holds for all.)
+Status Share(OpContext& c, const Formula& f, Projected* p) {
+  TN_ASSIGN_OR_RETURN(const Elements list, SizesOf(c, 8, "past_sequence_length", 1));
+  if (list.size() != 1)
+    return c.Error("expected one past_sequence_length, but got {}", c.Type(8).ToString());
+  const Expr before = list[0], seen = graph::DimAdd(before, p->k.dim(2));
+  const Expr room = p->past_key.dim(2);
+  if (const auto used = AsInt(seen), have = AsInt(room); used && have && *used > *have) {
+    return c.Error("expected room for {} keys, but got {}", *used, c.Type(6).ToString());
+  }
+  c.b.Require(Le(seen, room));
+  p->keys = PutBehind(p->past_key, p->k, before);
+  p->values = PutBehind(p->past_value, p->v, before);
+  p->seen_keys = Slice(p->keys, 2, IndexConst(0), seen);
+  p->seen_values = Slice(p->values, 2, IndexConst(0), seen);
+  if (!c.Has(9)) return f.Done();
+  TN_ASSIGN_OR_RETURN(const Val sequences, BeamsOfRows(c, f, p->q.dim(0), before, seen));
+  p->seen_keys = OfSequences(p->seen_keys, sequences);
+  p->seen_values = OfSequences(p->seen_values, sequences);
+  return f.Done();
+}
+
 Status ImportMultiHeadAttention(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 10));
-  TN_RETURN_IF_ERROR(CheckRanks(c, {{3, 1}, {5, 4}, {6, 4}, {7, 4}}));
+  TN_RETURN_IF_ERROR(CheckRanks(c, {{3, 1}, {5, 4}, {6, 4}, {7, 4}, {9, 3}}));
   TN_ASSIGN_OR_RETURN(const int64_t heads, ReadHeadCount(c, "num_heads"));
-  if (c.Has(8) || c.Has(9))
-    return c.Error(
-        "a buffer for past and present keys (past_sequence_length, cache_indirection) "
-        "is not supported");
   const Formula f(c);
   Projected p;
   TN_RETURN_IF_ERROR(TakeSeparate(c, f, heads, &p));
@@ -261,6 +322,9 @@ Status ImportMultiHeadAttention(OpContext& c) {
   p.bias = f.In(5);
   p.past_key = f.In(6);
   p.past_value = f.In(7);
+  // Without a past there is nothing to share, and without a length all of it is in use.
+  const bool shares = p.past_key && p.past_value && c.Has(8);
+  TN_RETURN_IF_ERROR(shares ? Share(c, f, &p) : Append(c, &p));
   TN_RETURN_IF_ERROR(AttendProjected(c, f, 4, &p));
   return f.Result({JoinHeads(p.attended.y), p.keys, p.values, p.attended.scores});
 }

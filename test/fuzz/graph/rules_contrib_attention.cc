@@ -49,7 +49,10 @@ bool Packed(Maker& m, const Rule& rule, Elem t) {
                   {Int("num_heads", heads), Int("unidirectional", m.Chance(2))}, kContrib);
 }
 
+bool SharedBuffer(Maker& m, const Rule& rule, Elem t);
+
 bool MultiHead(Maker& m, const Rule& rule, Elem t) {
+  if (m.Chance(3)) return SharedBuffer(m, rule, t);
   const Size batch = Within(m.AnyOpenSize(), 1, 3), rows = Within(m.AnyOpenSize(), 1, 9),
              keys = Within(m.AnyOpenSize(), 1, 9);
   const int64_t heads = m.Between(1, 3), size = m.Between(1, 5), h = heads * size,
@@ -72,6 +75,34 @@ bool MultiHead(Maker& m, const Rule& rule, Elem t) {
     }
   }
   return m.AddAll(rule.op, inputs, results, {Int("num_heads", heads)}, kContrib);
+}
+
+// Past keys in a buffer with room for new ones; with beams, a sequence sees those of its group's.
+bool SharedBuffer(Maker& m, const Rule& rule, Elem t) {
+  const int64_t width = m.Between(1, 3), batch = width * m.Between(1, 2), heads = m.Between(1, 3),
+                size = m.Between(1, 5), h = heads * size, past = m.Between(0, 5);
+  const bool beams = m.Chance(2);
+  const int64_t rows = beams ? 1 : m.Between(1, 4), all = past + rows;
+  const Size room = all + m.Between(0, 4);
+  const auto of = [&] {
+    return m.Like(t, {batch, rows, h}, {.lo = -2, .hi = 2, .exact = true}).name;
+  };
+  const bool masked = t == kF32 && m.Chance(3);
+  std::vector<std::string> inputs = {of(), of(), of()};
+  inputs.push_back(m.Chance(2) ? m.Data(t, {3 * h}, -1, 1, false).name : "");
+  inputs.push_back(masked ? m.Data(kI32, {batch, all}, 0, 1).name : "");
+  inputs.push_back("");
+  for (int i = 0; i < 2; ++i) inputs.push_back(m.Data(t, {batch, heads, room, size}, -2, 2).name);
+  const auto used = static_cast<double>(past);
+  inputs.push_back(m.Data(kI32, {1}, used, used).name);
+  if (beams) {
+    const auto last = static_cast<double>(width - 1);
+    inputs.push_back(m.Data(kI32, {batch / width, width, room}, 0, last).name);
+  }
+  const Value cache = Computed(t, {batch, heads, room, size}, 3, Rounded(t, 3, kArithmetic));
+  return m.AddAll(rule.op, inputs,
+                  {Weighted(t, {batch, rows, h}, 3, masked ? kHidden : 0), cache, cache},
+                  {Int("num_heads", heads), Int("unidirectional", m.Chance(2))}, kContrib);
 }
 
 // A prompt, or steps after a cache of which each sequence has used its part.
