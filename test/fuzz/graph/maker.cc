@@ -48,8 +48,9 @@ std::optional<Dims> Broadcast(const Dims& x, const Dims& y) {
   for (size_t i = 0; i < out.size(); ++i) {
     const Size a = i < x.size() ? x[x.size() - 1 - i] : 1;
     const Size b = i < y.size() ? y[y.size() - 1 - i] : 1;
-    if (a != b && a != Size(1) && b != Size(1)) return std::nullopt;
-    out[out.size() - 1 - i] = a == Size(1) ? b : a;
+    const auto fit = [](int64_t m, int64_t n) { return m == n || m == 1 || n == 1; };
+    if (!fit(a.a, b.a) || !fit(a.b, b.b)) return std::nullopt;
+    out[out.size() - 1 - i] = Size::Of([](int64_t m, int64_t n) { return m == 1 ? n : m; }, a, b);
   }
   return out;
 }

@@ -49,7 +49,7 @@ using Dims = std::vector<Size>;
 Size Count(const Dims& dims);
 bool AllFixed(const Dims& dims);
 Ints64 Fixed(const Dims& dims);
-/// As NumPy broadcasts, or nothing.
+/// As NumPy broadcasts, at each of the calls by itself, or nothing.
 std::optional<Dims> Broadcast(const Dims& x, const Dims& y);
 
 struct Value {

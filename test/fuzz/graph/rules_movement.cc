@@ -71,7 +71,45 @@ bool Squeeze(Maker& m, const Rule& rule, Elem t) {
   return m.Add(rule.op, {x.name, m.List({axis}).name}, y).has_value();
 }
 
+// How many elements of an axis of n a slice takes, as the specification has it.
+int64_t Taken(int64_t n, int64_t begin, int64_t end, int64_t step) {
+  if (n == 0) return 0;
+  const bool back = step < 0;
+  const auto place = [&](int64_t at, int64_t least, int64_t most) {
+    return std::clamp(at < 0 && at >= -n ? at + n : at, least, most);
+  };
+  const int64_t from = place(begin, 0, back ? n - 1 : n), to = place(end, back ? -1 : 0, n);
+  const int64_t length = back ? from - to : to - from, stride = std::abs(step);
+  return std::max<int64_t>(0, (length + stride - 1) / stride);
+}
+
+// Between any two, inside or not, of an axis that may be empty.
+bool AnySlice(Maker& m, const Rule& rule, Elem t) {
+  Dims dims = m.AnyDims(1, 3, 200);
+  const size_t axis = m.Below(dims.size());
+  if (m.Chance(2)) dims[axis] = m.Of<Size>({0, {0, m.AnySize()}, {m.AnySize(), 0}});
+  const Value x = m.Like(t, dims);
+  const Size n = x.dims[axis];
+  const int64_t step = m.Of<int64_t>({-1, -1, -2, -3, 1, 2});
+  const auto any = [&] {
+    return m.Of<int64_t>({INT64_MAX, INT64_MIN, 0, -1, m.Between(-4, 4), n.a, n.b});
+  };
+  int64_t begin = any();
+  const int64_t end = any();
+  // Backwards from before the beginning: NumPy takes nothing, and others the first element.
+  if (step < 0 && begin < -std::min(n.a, n.b)) begin = INT64_MAX;
+  Value y = x;
+  y.dims[axis] = Size::Of([&](int64_t k, int64_t) { return Taken(k, begin, end, step); }, n);
+  return m
+      .Add(rule.op,
+           {x.name, m.List({begin}).name, m.List({end}).name,
+            m.List({static_cast<int64_t>(axis)}).name, m.List({step}).name},
+           y)
+      .has_value();
+}
+
 bool Slice(Maker& m, const Rule& rule, Elem t) {
+  if (m.Chance(3)) return AnySlice(m, rule, t);
   const Value x = m.Take(t, {.min_rank = 1, .filled = true});
   const size_t axis = m.Below(x.rank());
   const int64_t d = x.dims[axis].least(), step = m.Between(1, 3);
