@@ -65,7 +65,7 @@ int64_t ResidentBytes() {
 }  // namespace
 
 void RemoveOutputsOnSignals() {
-  for (int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction before{};
     sigaction(signal_number, nullptr, &before);
     if (before.sa_handler == SIG_IGN) continue;  // as under nohup

@@ -12,9 +12,9 @@
 
 namespace tenon::tools {
 
-/// Lets SIGINT, SIGTERM and SIGHUP remove the temporary files of outputs and then end the process
-/// as they would have. A mapped file that becomes shorter under us, and a file that may not grow,
-/// are errors like others.
+/// Lets SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the temporary files of outputs and then end the
+/// process as they would have. A mapped file that becomes shorter under us, and a file that may not
+/// grow, are errors like others.
 void RemoveOutputsOnSignals();
 
 /// Bytes of "512M", "2G", "1.5g", "800k" or "1000000"; time in seconds of "90", "90s", "5m", "1h".

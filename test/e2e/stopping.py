@@ -38,6 +38,16 @@ class Stopping(Case):
                 self.assert_only("scratch")
                 self.assertEqual(list(scratch.iterdir()), [])
 
+    def test_reader_that_leaves(self):
+        """`tenon compile … | head`: who prints to nobody ends, and leaves nothing of what it was writing."""
+        read, write = os.pipe()
+        os.close(read)
+        process = subprocess.Popen([harness.options.build / "bin" / "tenon", "compile", self.model("bert-tiny"), "-o", self.path("m.so"),
+                                    "--time-passes"], stdout=write, stderr=write)
+        os.close(write)
+        self.assertEqual(process.wait(), -signal.SIGPIPE)
+        self.assert_only()
+
     def test_killed(self):
         """A library under its own name is whole, whatever happened to the process that wrote it."""
         for delay in [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]:
