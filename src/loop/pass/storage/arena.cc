@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -22,7 +23,8 @@ std::vector<int64_t> GreedyOffsets(const std::vector<ArenaItem>& items) {
   std::vector<size_t> by_size(items.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});
   std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
-    return std::pair(-items[a].guess, a) < std::pair(-items[b].guess, b);
+    return std::tuple(items[a].is_sparse, -items[a].guess, a) <
+           std::tuple(items[b].is_sparse, -items[b].guess, b);
   });
   std::vector<int64_t> offsets(items.size(), 0);
   std::vector<size_t> placed;  // by offset

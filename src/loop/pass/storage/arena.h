@@ -16,6 +16,8 @@ struct ArenaItem {
   Expr bytes;         // index; symbolic where it depends on dims
   int64_t guess = 0;  // the bytes in a typical case: what the order is decided by
   int64_t first = 0, last = 0;
+  /// Calls use the beginning alone, as a rule: a part for each worker that there may be.
+  bool is_sparse = false;
 };
 
 struct ArenaPlan {
@@ -27,7 +29,8 @@ inline constexpr int64_t kArenaAlign = 64;
 
 /// Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
 /// 2020): the largest item first, each at the lowest place where it overlaps no item that lives at
-/// the same time. The offsets found for the guesses only decide the *order* of items in memory; an
+/// the same time, and sparse ones behind the others, so that what is used of all of them lies
+/// together. The offsets found for the guesses only decide the *order* of items in memory; an
 /// item's offset is then the largest end of those that live with it and come before it. That holds
 /// for every value of the dims, and is the greedy answer or better for the guess. `analyzer` knows
 /// the dims' ranges.

@@ -191,7 +191,7 @@ class KernelPlanner final : public ScopedRewriter {
   void Add(const Lifetime& life, const Expr& bytes, std::vector<Buffer>* buffers,
            std::vector<ArenaItem>* items) const {
     buffers->push_back(life.alloc->buffer);
-    items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last});
+    items->push_back({buffers->back()->name, bytes, Guess(bytes), life.first, life.last, false});
   }
 
   void Place(const std::vector<Buffer>& buffers, const Var& base, Scope scope,
@@ -329,6 +329,7 @@ class HostPlanner final : public StorageRewriter {
       if (IsZero(bytes)) continue;
       workspace_of_[launch] = items_.size();
       AddItem(launch->kernel + " workspace", bytes, point, point);
+      items_.back().is_sparse = HasScratch(*module_.Find(launch->kernel));
     }
     KeepForDependents(lives);
     plan_ = PlanArena(items_, &analyzer_);
@@ -389,13 +390,18 @@ class HostPlanner final : public StorageRewriter {
 
   void AddItem(std::string name, Expr bytes, int64_t first, int64_t last) {
     bytes = analyzer_.Simplify(Substitute(bytes, most_));
-    items_.push_back({std::move(name), bytes, GuessBytes(bytes, *func_), first, last});
+    items_.push_back({std::move(name), bytes, GuessBytes(bytes, *func_), first, last, false});
+  }
+
+  // Of each worker.
+  static bool HasScratch(const PrimFunc& kernel) {
+    return kernel.attrs.GetInt(kScratchBytes) != 0 || kernel.attrs.Has(kScratchSize);
   }
 
   Expr LaunchBytes(const Launch& launch) {
     Func kernel = module_.Find(launch.kernel);
     if (!kernel) return IndexConst(0);
-    uses_team_size_ |= kernel->attrs.GetInt(kScratchBytes) != 0 || kernel->attrs.Has(kScratchSize);
+    uses_team_size_ |= HasScratch(*kernel);
     VarMap dims;
     for (size_t i = 0; i < kernel->dims.size(); ++i) {
       dims[kernel->dims[i].get()] = launch.scalars[i];
