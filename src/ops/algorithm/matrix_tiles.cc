@@ -29,11 +29,17 @@ void TensorizeTiles(Schedule& s, const Names& loops, size_t rank, const std::str
   UnrollTiles(s, loops, rank);
 }
 
-// Where sizes are not known, nothing is asked for.
-void AskForNextPanel(Schedule& s, const std::string& move, const std::string& panels,
-                     const std::string& over) {
+// Where sizes are not known, nothing is asked for, nor where a panel is little beside the nearest
+// level: then the next one is there, or nearly.
+void AskForNextPanel(Schedule& s, const Machine& machine, const std::string& move,
+                     const std::string& panels, const Names& steps, const std::string& over) {
   const Names read = ReadBuffers(s, move);
   if (panels.empty() || read.size() != 1 || s.GetExtent(panels) < 2) return;
+  int64_t bytes = WrittenType(s, move).Bytes();
+  for (const std::string& l : Concat({steps, LoopsInside(s, move, steps.back()).spatial})) {
+    bytes *= std::max<int64_t>(s.GetExtent(l), 1);
+  }
+  if (machine.LevelFor(bytes) == 0) return;
   Schedule tried = s;
   tried.SpreadPrefetch(move, read[0], panels, 1, over);
   if (tried.ok()) s = std::move(tried);
@@ -85,18 +91,24 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
             b.At(Behind({{i[l + 2]}, step, {at / kernel.group, i[l + 4], at % kernel.group}}));
         return te::Sum(CastExpr::Make(p.wide, x) * CastExpr::Make(p.wide, y), axes);
       });
+  // Rows one behind the other for each vector of columns, so that a row's place is its number.
   const te::Tensor stored =
-      te::Compute(move("_c", 2), sums.shape(), [&](const Indices& i) { return sums.At(i); });
-  const int64_t tile_rows = p.tile_rows;
+      te::Compute(move("_c", 2),
+                  Behind({p.lead, {p.columns, p.groups * (p.tile_rows * rows), IndexConst(lanes)}}),
+                  [&](const Indices& i) {
+                    const Expr &column = i[l], &row = i[l + 1];
+                    return sums.At(Behind({part(i, 0, l),
+                                           {row / (p.tile_rows * rows), row / rows % p.tile_rows,
+                                            column, row % rows, i[l + 2]}}));
+                  });
   return {p.wide, op.out.dims, [=](const Indices& i) {
-            return stored.At(Behind({part(i, 0, l),
-                                     {i[l] / (tile_rows * rows), i[l] / rows % tile_rows,
-                                      i[l + 1] / lanes, i[l] % rows, i[l + 1] % lanes}}));
+            return stored.At(Behind({part(i, 0, l), {i[l + 1] / lanes, i[l], i[l + 1] % lanes}}));
           }};
 }
 
-void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, const std::string& at,
-                   size_t written_out, const std::string& panels) {
+void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine,
+                   const std::string& around_groups, size_t written_out, const std::string& panels,
+                   int64_t groups) {
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
   const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, result
   TN_CHECK(moves.size() == 3);
@@ -105,10 +117,24 @@ void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, cons
   // where a few of their rows are asked for, is settled before anything is moved.
   s.SetScope(WrittenBuffer(s, sums), Scope::kTile);
   s.SetScope(WrittenBuffer(s, moves[2]), Scope::kLocal);
-  const Names whole = s.GetLoops(moves[2]);
-  const std::string store = s.Tensorize(whole[whole.size() - 2], kernel.moves[2]);
-  s.ComputeAt(store, at);
-  UnrollTiles(s, LoopsInside(s, store, at).spatial, 0);
+  const Names of_sums = s.GetSpatialLoops(sums), whole = s.GetLoops(moves[2]);
+  if (!s.ok()) return;
+  const int64_t tile_rows = s.GetExtent(of_sums[of_sums.size() - 4]);
+  const Names rows = s.Split(whole[whole.size() - 2], {-1, kernel.rows()});
+  const std::string store = s.Tensorize(rows[1], kernel.moves[2]);
+  s.ComputeAt(store, around_groups);
+  Names tiles = LoopsInside(s, store, around_groups).spatial;  // columns, rows
+  if (!s.ok()) return;
+  std::string at = around_groups;
+  if (groups > 1) {
+    const Names row_tiles =
+        tile_rows > 1 ? s.Split(tiles.back(), {-1, tile_rows}) : Names{tiles.back()};
+    at = row_tiles[0];
+    tiles.pop_back();
+    s.Reorder(Concat({{at}, tiles, {row_tiles.begin() + 1, row_tiles.end()}}));
+    tiles.insert(tiles.end(), row_tiles.begin() + 1, row_tiles.end());
+  }
+  UnrollTiles(s, tiles, 0);
   s.ComputeAt(sums, at);
   InnerLoops in = LoopsInside(s, sums, at);
   if (!s.ok()) return;
@@ -122,7 +148,7 @@ void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, cons
     s.ComputeAt(moves[k], around);
   }
   if (steps.size() > written_out) {
-    AskForNextPanel(s, moves[1], panels, steps[steps.size() - written_out - 1]);
+    AskForNextPanel(s, machine, moves[1], panels, steps, steps[steps.size() - written_out - 1]);
   }
   for (size_t k = 0; k < 2; ++k) {
     TensorizeTiles(s, LoopsInside(s, moves[k], around).spatial, 2 + k, kernel.moves[k]);

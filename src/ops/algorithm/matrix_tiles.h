@@ -33,12 +33,12 @@ struct TiledProduct {
 Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
                    const TiledProduct& product);
 
-/// Puts all of it under the loop `at`, inside which the result's loops are those of tile_rows,
-/// rows, nv and lanes. The innermost `written_out` loops over steps are unrolled. Where the tiles
-/// inside `panels` meet one panel of the second operand again and again, the next is asked for
-/// meanwhile
+/// Puts all of it under the loop `at`, inside which the result's loops are those of `groups` groups
+/// of rows, tile_rows, rows, nv and lanes; of several groups, all sums leave before what follows
+/// reads them. The innermost `written_out` loops over steps are unrolled. Where the tiles inside
+/// `panels` meet one panel of the second operand again and again, the next is asked for meanwhile
 /// ("": it is not).
 void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, const std::string& at,
-                   size_t written_out, const std::string& panels);
+                   size_t written_out, const std::string& panels, int64_t groups = 1);
 
 }  // namespace tenon::ops

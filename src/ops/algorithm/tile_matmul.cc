@@ -152,6 +152,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kTileMatMul;
 const Algorithm kTileMatMul = {"tile_matmul", kOps,  IsFor,      SpaceOf, Wants,
-                               Work,          Build, ScheduleIt, 2};
+                               Work,          Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -45,6 +45,81 @@ TEST(Kernel, DirectConvolutionOfHalves) {
   }
 }
 
+// Convolutions in tiles of AMX.
+class ConvolutionInTiles : public ::testing::Test {
+ protected:
+  static Case Of(Case c, DType a, DType b) {
+    c.inputs = {TypeOf(a, *c.inputs[0].StaticDims()), TypeOf(b, *c.inputs[1].StaticDims())};
+    return c;
+  }
+  static Case Halves(Case c) { return Of(std::move(c), DType::BFloat16(), DType::BFloat16()); }
+  static Case Line(int64_t size) {
+    Case line;
+    line.op = OpKind::kConv;
+    line.attrs = Attrs{{"strides", std::vector<int64_t>{2}},
+                       {"dilations", std::vector<int64_t>{1}},
+                       {"pads", std::vector<int64_t>{1, 1}},
+                       {"group", int64_t{1}}};
+    line.inputs = {TypeOf(DType::BFloat16(), {2, 32, size}),
+                   TypeOf(DType::BFloat16(), {16, 32, 3})};
+    return line;
+  }
+  const Machine amx = MachineOf("sapphirerapids");
+};
+
+// Whole blocks alone: then storage has the shape of what is stored.
+TEST_F(ConvolutionInTiles, IsTheConvolution) {
+  Case apart = Halves(Conv(32, 32, 6, 3, 1, 2, 1));
+  apart.attrs.Set("dilations", std::vector<int64_t>{2, 2});
+  Case bytes = Of(Conv(64, 16, 4, 3, 1, 1, 1), DType::UInt(8), DType::Int(8));
+  bytes.attrs.Set("pad_value", 3.0);
+  Case few = Halves(Conv(2, 16, 2, 1, 1, 0, 1));
+  few.inputs = {TypeOf(DType::BFloat16(), {1, 2, 2, 39}),
+                TypeOf(DType::BFloat16(), {16, 2, 1, 32})};
+  few.attrs.Set("pads", std::vector<int64_t>{0, 3, 0, 3});
+  few.attrs.Set("strides", std::vector<int64_t>{1, 2});
+  const std::vector<Case> cases = {few,
+                                   Halves(Conv(32, 16, 5, 3, 1, 1, 1)),
+                                   Halves(Conv(64, 32, 7, 3, 2, 1, 1)),
+                                   Halves(Conv(32, 16, 6, 1, 2, 0, 1)),
+                                   Halves(Conv(32, 16, 7, 2, 3, 0, 1)),
+                                   apart,
+                                   bytes,
+                                   Line(35)};
+  for (const Case& c : cases) {
+    const graph::Graph region = RegionOf(c);
+    const Algorithm& algorithm = *FindAlgorithm("tile_conv");
+    const Site site{region, AnchorOf(region), amx};
+    Module defined;
+    const Expected<Kernel> definition = Build(region, nullptr, amx);
+    ASSERT_TRUE(definition) << ToString(definition.errors());
+    defined.Add(definition->func);
+    for (const Point& point : SomePoints(algorithm, site, 1)) {
+      SCOPED_TRACE(Text(point));
+      const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 0);
+      const Expected<Kernel> kernel = Build(Placed(region, algorithm, point, amx), &plan, amx);
+      ASSERT_TRUE(kernel) << ToString(kernel.errors());
+      Module tiles;
+      tiles.Add(kernel->func);
+      EXPECT_TRUE(Near(defined, tiles, 1e-2, {}));
+    }
+  }
+}
+
+// Positions and channels around tiles; windows that cross the ends of rows, are dealt out to
+// several maps, or leave places between their taps.
+TEST_F(ConvolutionInTiles, Schedules) {
+  Check(Halves(Conv(16, 2, 1, 1, 1, 0, 1)), "tile_conv", 1e-2, amx, 1);
+  Check(Halves(Conv(33, 17, 5, 3, 1, 1, 1)), "tile_conv", 1e-2, amx, 0);
+  Check(Halves(Conv(31, 33, 7, 3, 2, 1, 1)), "tile_conv", 1e-2, amx, 0);
+  Check(Halves(Conv(3, 17, 6, 7, 2, 3, 1)), "tile_conv", 1e-2, amx, 1);
+  Case residual = Halves(Conv(16, 16, 4, 3, 1, 1, 1));
+  residual.bias_relu = true;
+  residual.inputs.push_back(TypeOf(DType::BFloat16(), {16}));
+  Check(residual, "tile_conv", 1e-2, amx, 1);
+  Check(Line(5), "tile_conv", 1e-2, amx, 1);
+}
+
 TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
   Check(Conv(16, 16, 15, 1, 1, 0, 1), "direct_conv");
   Check(Conv(16, 16, 6, 3, 2, 1, 1), "direct_conv");
@@ -362,6 +437,9 @@ TEST(Kernel, ProductInTiles) {
   Check(Product(i8, i8, {}, 17, 16, 65), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 1, 16, 31), "tile_matmul", 0, amx);
   Check(Product(bf16, bf16, {}, 17, 16, 33), "tile_matmul", 0, amx);
+  Check(Product(i8, i8, {}, 17, 33, 65), "tile_rows_matmul", 0, amx, 1);
+  Check(Product(bf16, bf16, {2}, 3, 16, 31), "tile_rows_matmul", 1e-2, amx, 1);
+  Check(Product(bf16, bf16, {}, 40, 80, 33), "tile_rows_matmul", 1e-2, amx, 0);
 }
 
 // Rows, columns and k around tiles, in both orders of the matrix.

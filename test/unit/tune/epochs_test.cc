@@ -57,6 +57,10 @@ constexpr Site kSites[] = {
   %2: f32[64, 64] = split_matmul(%0, %1) "k"
   return %2 "y"
 })"},
+    {kAmx, R"(graph @g(%0 "x": bf16[1, 64, 12, 12], %1 "w": bf16[64, 64, 3, 3]) {
+  %2: bf16[1, 64, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
+  return %2 "y"
+})"},
     {kV3, R"(graph @g(%0 "x": f32[1, 32, 12, 12], %1 "w": f32[32, 32, 3, 3]) {
   %2: f32[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
   return %2 "y"
