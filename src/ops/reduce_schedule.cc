@@ -60,9 +60,10 @@ class ReductionScheduler {
   // its innermost loop does not fill two vectors.
   bool ReduceLanes(const std::string& block) {
     const std::string along = s_.GetReduceLoops(block).back();
-    const int64_t extent = s_.GetExtent(along);
-    if (extent >= 0 && extent < 2 * lanes_) return false;
-    const std::string lane = s_.Split(along, {-1, WidthFor(extent)})[1];
+    // Of an open size the most that there may be: all of it in one step leaves no loop to go in.
+    const int64_t most = MostTrips(s_, along);
+    if (most >= 0 && most < 2 * lanes_) return false;
+    const std::string lane = s_.Split(along, {-1, WidthFor(most)})[1];
     const std::string partial = s_.RFactor(lane, -1);
     if (!s_.ok()) return false;
     s_.SetScope(WrittenBuffer(s_, partial), Scope::kRegister);

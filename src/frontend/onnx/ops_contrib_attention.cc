@@ -294,7 +294,8 @@ Status Share(OpContext& c, const Formula& f, Projected* p) {
   TN_ASSIGN_OR_RETURN(const Elements list, SizesOf(c, 8, "past_sequence_length", 1));
   if (list.size() != 1)
     return c.Error("expected one past_sequence_length, but got {}", c.Type(8).ToString());
-  const Expr before = list[0], seen = graph::DimAdd(before, p->k.dim(2));
+  const Expr& before = list[0];
+  const Expr seen = graph::DimAdd(before, p->k.dim(2));
   const Expr room = p->past_key.dim(2);
   if (const auto used = AsInt(seen), have = AsInt(room); used && have && *used > *have) {
     return c.Error("expected room for {} keys, but got {}", *used, c.Type(6).ToString());
