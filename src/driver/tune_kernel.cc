@@ -130,6 +130,10 @@ Status OpenKernel::Describe(const std::string& name) {
       quote = {EstimateSeconds(*work, machine_), tune::FeaturesOf(*work, machine_)};
     return prices_[trace] = quote;
   };
+  open_.problem.identity = [this](const tune::Pick& pick) {
+    const Expected<Module> module = make_(pick);
+    return module ? HashText(Print(*module)).ToHex() : open_.problem.Trace(pick);
+  };
   if (guess_) {
     open_.problem.guess = [this](const tune::Pick& pick) -> std::optional<tune::Quote> {
       const std::optional<WorkDescription> work = guess_(pick);

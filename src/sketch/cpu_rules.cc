@@ -99,9 +99,11 @@ void ApplyTiling(Draft* d, const std::string& block, int way) {
 
 int TilingWays(const Draft& d, const std::string& block) {
   const BlockView v = View(d.schedule, block);
-  const bool fits = v.all_known && !v.reduce.empty() && !v.spatial.empty() && v.reuses &&
-                    v.results > 1 && IsUntouched(d.schedule, block);
-  return fits ? 1 + static_cast<int>(std::min<size_t>(v.reads.size(), 2)) : 0;
+  // Sums of columns share nothing, but a tile of them stays in registers while rows go by.
+  const bool fits = v.all_known && !v.reduce.empty() && !v.spatial.empty() &&
+                    (v.reuses || v.along) && v.results > 1 && IsUntouched(d.schedule, block);
+  if (!fits) return 0;
+  return v.reuses ? 1 + static_cast<int>(std::min<size_t>(v.reads.size(), 2)) : 1;
 }
 
 // ---- Reductions in lanes and parts ----

@@ -80,6 +80,7 @@ struct BlockView {
   std::vector<int64_t> spatial_extents, reduce_extents;
   Names reads, consumers, producers;
   bool reuses = false;       // an operand is read by several results
+  bool along = false;        // some operand lies along the results' last loop
   bool elementwise = false;  // no reduction, and one element of what it reads of each operand
   int64_t results = 1, reduced = 1;
 };

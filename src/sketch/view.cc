@@ -36,6 +36,19 @@ bool Reuses(const Block& block, const std::string& own) {
   return false;
 }
 
+// Whether steps of the results' last variable are steps along rows of an operand.
+bool LiesAlong(const Block& block, const std::string& own) {
+  const auto last = std::find_if(block.iters.rbegin(), block.iters.rend(), [](const IterVar& v) {
+    return v->iter_kind == IterKind::kSpatial;
+  });
+  if (last == block.iters.rend()) return false;
+  const std::vector<Region> reads = ReadsOf(block);
+  return std::any_of(reads.begin(), reads.end(), [&](const Region& r) {
+    return r->buffer->name != own && !r->ranges.empty() &&
+           UsesVar(r->ranges.back()->min, (*last)->var.get());
+  });
+}
+
 }  // namespace
 
 BlockView View(const Schedule& schedule, const std::string& name) {
@@ -70,6 +83,7 @@ BlockView View(const Schedule& schedule, const std::string& name) {
     view.elementwise = view.elementwise && IsElement(r) && r->buffer->name != view.buffer;
   }
   view.reuses = Reuses(block, view.buffer);
+  view.along = LiesAlong(block, view.buffer);
   return view;
 }
 

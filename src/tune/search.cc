@@ -48,7 +48,7 @@ class Searched : public Searcher {
     return out;
   }
   void Observe(const Pick& pick, std::optional<double> seconds) override {
-    given_.insert(problem_.Trace(pick));
+    if (given_.insert(problem_.Trace(pick)).second) IsNew(pick);
     Learn(pick, seconds);
   }
   void Hint(const Pick& pick) override { hints_.push_back(pick); }
@@ -61,7 +61,7 @@ class Searched : public Searcher {
   bool Take(const Pick& pick) {
     const std::string trace = problem_.Trace(pick);
     if (given_.contains(trace) || refused_.contains(trace)) return false;
-    const bool is_one = problem_.price(pick).has_value();
+    const bool is_one = problem_.price(pick).has_value() && IsNew(pick);
     (is_one ? given_ : refused_).insert(trace);
     return is_one;
   }
@@ -135,7 +135,13 @@ class Searched : public Searcher {
   std::mt19937_64 random_;
 
  private:
-  std::set<std::string> given_, refused_;  // refused: no such kernels
+  // Choices may come to nothing: how a loop is shared out by one worker, say.
+  bool IsNew(const Pick& pick) {
+    return !problem_.identity || identities_.insert(problem_.identity(pick)).second;
+  }
+
+  std::set<std::string> given_, refused_;  // refused: no such kernels, or known by another point
+  std::set<std::string> identities_;
   std::vector<Pick> hints_;
   size_t hints_used_ = 0;
 };
@@ -271,6 +277,7 @@ class ImprovementSearch : public Corrected {
         best_ > 0 ? Drawn(static_cast<size_t>(options_.random_part * static_cast<double>(count)))
                   : std::vector<Pick>();
     std::vector<std::pair<double, Pick>> pool = Pool();
+    if (best_ <= 0) pool = LeadersFirst(pool);
     for (size_t i = 0; i < pool.size() && out.size() < count; ++i)
       if (Take(pool[i].second)) out.push_back(pool[i].second);
     if (out.size() < count) {
@@ -280,6 +287,28 @@ class ImprovementSearch : public Corrected {
   }
 
  private:
+  // While nothing is measured the model would give neighbours of one point, all right or all wrong:
+  // the best of each space come first, then those of structures that differ.
+  std::vector<std::pair<double, Pick>> LeadersFirst(
+      const std::vector<std::pair<double, Pick>>& pool) const {
+    std::vector<std::pair<double, Pick>> out[3];
+    std::set<size_t> spaces;
+    std::vector<const Pick*> structures;
+    for (const auto& hoped : pool) {
+      const Pick& pick = hoped.second;
+      const bool is_known = std::any_of(structures.begin(), structures.end(), [&](const Pick* p) {
+        return p->space == pick.space &&
+               problem_.spaces[pick.space].SameStructure(p->point, pick.point);
+      });
+      const bool first = spaces.insert(pick.space).second;
+      if (!is_known) structures.push_back(&pick);
+      out[first ? 0 : is_known ? 2 : 1].push_back(hoped);
+    }
+    for (const size_t more : {1, 2})
+      out[0].insert(out[0].end(), out[more].begin(), out[more].end());
+    return std::move(out[0]);
+  }
+
   // By traces, with what is hoped of each.
   using Hoped = std::map<std::string, std::pair<double, Pick>>;
 

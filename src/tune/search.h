@@ -40,6 +40,9 @@ struct SearchProblem {
   /// The same within microseconds, for looking at thousands: it may have a price for what has none.
   /// Null: the price is all there is.
   std::function<std::optional<Quote>(const Pick&)> guess;
+  /// What tells kernels apart: points with the same text are one, which is tried once. Asked of
+  /// picks that are handed out. Null: each point is a kernel of its own.
+  std::function<std::string(const Pick&)> identity = nullptr;
 
   /// "sketch.2 {i.1: 4, j.1: 8}".
   std::string Trace(const Pick& pick) const;

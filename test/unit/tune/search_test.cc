@@ -176,6 +176,28 @@ TEST(Searchers, FollowTrees) {
   }
 }
 
+// Two points that are one kernel are tried once, whoever searches.
+TEST(Searchers, TryEqualKernelsOnce) {
+  SearchProblem problem = TwoSpaces();
+  problem.identity = [](const Pick& pick) {
+    // `b` says nothing.
+    return pick.space == 1 ? "c" : std::to_string(graph::ValueOf(pick.point, "a"));
+  };
+  for (const std::string& name : SearcherNames()) {
+    const auto searcher = MakeSearcher(name, problem, {.seed = 1, .population = 16});
+    std::set<std::string> seen;
+    int tried = 0;
+    for (auto picks = (*searcher)->Next(4); !picks.empty(); picks = (*searcher)->Next(4)) {
+      for (const Pick& pick : picks) {
+        EXPECT_TRUE(seen.insert(problem.identity(pick)).second) << name << problem.Trace(pick);
+        (*searcher)->Observe(pick, TrueSeconds(pick));
+        ++tried;
+      }
+    }
+    EXPECT_EQ(tried, 6) << name;
+  }
+}
+
 // ---- Sessions ----
 
 class SessionTest : public testing::Test {
