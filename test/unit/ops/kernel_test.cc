@@ -94,7 +94,7 @@ TEST_F(ConvolutionInTiles, IsTheConvolution) {
     const Expected<Kernel> definition = Build(region, nullptr, amx);
     ASSERT_TRUE(definition) << ToString(definition.errors());
     defined.Add(definition->func);
-    for (const Point& point : SomePoints(algorithm, site, 1)) {
+    for (const Point& point : SomePoints(algorithm, site, 1, nullptr)) {
       SCOPED_TRACE(Text(point));
       const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 0);
       const Expected<Kernel> kernel = Build(Placed(region, algorithm, point, amx), &plan, amx);
