@@ -14,12 +14,16 @@ class ReductionScheduler {
       : s_(s), block_(block), lanes_(machine.Lanes(WrittenType(s, block))) {}
 
   bool Run() {
-    const Names spatial = s_.GetSpatialLoops(block_), reduce = s_.GetReduceLoops(block_);
+    const Names spatial = s_.GetSpatialLoops(block_);
+    Names reduce = s_.GetReduceLoops(block_);
+    // Loops of one iteration run along nothing, and make no parts.
+    std::erase_if(reduce, [&](const std::string& l) { return s_.GetExtent(l) == 1; });
     if (lanes_ < 2 || reduce.empty() || !ReadsNeighbours(s_, block_, reduce.back(), reduce) ||
         (!spatial.empty() && ReadsNeighbours(s_, block_, spatial.back(), reduce))) {
       return false;
     }
-    if (spatial.size() + reduce.size() > 1) s_.Reorder(Concat({spatial, reduce}));
+    if (const Names all = Concat({spatial, s_.GetReduceLoops(block_)}); all.size() > 1)
+      s_.Reorder(all);
     const std::string parts = SplitParts(reduce);
     if (parts.empty()) return ReduceLanes(block_);
     const std::string part = s_.RFactor(parts, -1);

@@ -117,6 +117,7 @@ def add_images(one, rand, ints):
         one(f"max_of_rows_{n}", "ReduceMax", [x, ints(1)], constants=(1,))
         x = np.where(np.arange(3 * n).reshape(3, n) == n + n // 2, f32(np.nan), x)
         one(f"max_of_rows_with_nan_{n}", "ReduceMax", [x, ints(1)], constants=(1,), expect=[x.max(1, keepdims=True)])
+        one(f"mean_of_columns_{n}", "ReduceMean", [rand(1, 2, n, 1), ints(0, 2, 3)], constants=(1,))
         one(f"mean_of_images_{n}", "ReduceMean", [rand(2, n, 3), ints(1, 2)], constants=(1,))
     for op in ("Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Atanh"):
         one(op.lower(), op, [np.linspace(-0.95, 0.95, 37, dtype=f32)])
