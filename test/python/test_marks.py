@@ -157,7 +157,7 @@ class Words(Case):
             _, inner = s[c].split(c.op.axis[0], 3000)
             _, inner = s[c].split(inner, 2000)
             if fast:
-                s[c].split(inner, 500)
+                s[c].split(inner, 400)
             s[c].unroll(s[c].leaf_iter_vars[-2])
             s[c].unroll(c.op.axis[1])
             return tenon.lower(s, [a, c], name)
