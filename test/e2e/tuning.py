@@ -251,7 +251,8 @@ class Tuning(Case):
         self.assertGreater(near, far, rates)
         self.assertGreater(rates["cycles_per_second"], 1e8)
         f32 = [t["flops_per_second"] for t in profile["tiles"] if t["a"] == "f32" and t["level"] == "L1"]
-        self.assertGreater(max(f32), 4 * min(f32), "a tile of one vector waits for its sums")
+        # Four cycles a sum: up to eight times, and up to four where a unit begins one vector in a cycle (Zen 4's of 512 bits).
+        self.assertGreater(max(f32), 2 * min(f32), "a tile of one vector waits for its sums")
         self.assertLess(max(f32), 1.1 * rates["units"][0]["per_second"] * 2 * rates["units"][0]["n"])
 
         for name in ["a.so", "b.so"]:
