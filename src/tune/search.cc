@@ -287,11 +287,13 @@ class ImprovementSearch : public Corrected {
   }
 
  private:
+  // What is hoped of each, the most first.
+  using Ranked = std::vector<std::pair<double, Pick>>;
+
   // While nothing is measured the model would give neighbours of one point, all right or all wrong:
   // the best of each space come first, then those of structures that differ.
-  std::vector<std::pair<double, Pick>> LeadersFirst(
-      const std::vector<std::pair<double, Pick>>& pool) const {
-    std::vector<std::pair<double, Pick>> out[3];
+  Ranked LeadersFirst(const Ranked& pool) const {
+    Ranked out[3];
     std::set<size_t> spaces;
     std::vector<const Pick*> structures;
     for (const auto& hoped : pool) {
@@ -313,14 +315,14 @@ class ImprovementSearch : public Corrected {
   using Hoped = std::map<std::string, std::pair<double, Pick>>;
 
   // Candidates that were not given, those with the most hope first.
-  std::vector<std::pair<double, Pick>> Pool() {
+  Ranked Pool() {
     Hoped pool;
     if (const auto all = All()) {
       Add(*all, &pool);
     } else {
       Evolve(&pool);
     }
-    std::vector<std::pair<double, Pick>> sorted;
+    Ranked sorted;
     for (const auto& [trace, hoped] : pool)
       if (!IsOver(trace)) sorted.push_back(hoped);
     // Of equal ones the first by its text.
