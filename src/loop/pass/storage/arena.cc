@@ -22,10 +22,14 @@ bool Meet(const ArenaItem& a, const ArenaItem& b) { return a.first <= b.last && 
 std::vector<int64_t> GreedyOffsets(const std::vector<ArenaItem>& items) {
   std::vector<size_t> by_size(items.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});
-  std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
-    return std::tuple(items[a].is_sparse, -items[a].guess, a) <
-           std::tuple(items[b].is_sparse, -items[b].guess, b);
+  // What comes last has an offset of all that may be below it: of open sizes, pages of formulas.
+  const bool known = std::all_of(items.begin(), items.end(), [](const ArenaItem& item) {
+    return AsInt(item.bytes).has_value();
   });
+  const auto rank = [&](size_t i) {
+    return std::tuple(known && items[i].is_sparse, -items[i].guess, i);
+  };
+  std::sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
   std::vector<int64_t> offsets(items.size(), 0);
   std::vector<size_t> placed;  // by offset
   for (size_t i : by_size) {
