@@ -24,6 +24,7 @@ import numpy as np
 import onnx
 
 import fill_weights
+import running
 
 
 def two_cores():
@@ -38,23 +39,6 @@ def two_cores():
     return out[:2]
 
 
-def inputs(path):
-    """Seeded; free dims 1 for a batch and 64 otherwise."""
-    model = onnx.load(path, load_external_data=False)
-    random, arrays = np.random.default_rng(0), {}
-    held = {t.name for t in model.graph.initializer}
-    for value in model.graph.input:
-        if value.name in held:
-            continue
-        tensor = value.type.tensor_type
-        dims = [d.dim_value or (1 if i == 0 or "batch" in d.dim_param else 64) for i, d in enumerate(tensor.shape.dim)]
-        kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-        arrays[value.name] = (np.ones(dims, kind) if "mask" in value.name else random.integers(0, 1000, dims).astype(kind)
-                              if kind.kind in "iu" else random.integers(0, 2, dims).astype(bool) if kind.kind == "b"
-                              else random.standard_normal(dims).astype(kind))
-    return arrays
-
-
 def draw(graphs, work, name):
     spec = json.loads((graphs / f"{name}.weights.json").read_text())
     fill_weights.fill(spec, work / spec["file"])
@@ -63,7 +47,7 @@ def draw(graphs, work, name):
 
 def compile_one(job):
     tenon, model, out, precision = job
-    shapes = [w for k, v in inputs(model).items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
+    shapes = [w for k, v in running.draw(model)[0].items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
     start = time.perf_counter()
     done = subprocess.run([tenon, "compile", model, "-o", out, "--precision", precision, "-q", *shapes], capture_output=True, text=True)
     return time.perf_counter() - start, done.stderr.strip()[-300:] if done.returncode else ""
@@ -108,7 +92,7 @@ def distance(want, got):
 class Network:
     def __init__(self, name, options):
         self.name, self.options, self.path = name, options, options.work / f"{name}.onnx"
-        self.arrays = inputs(self.path)
+        self.arrays, _ = running.draw(self.path)
         self.input_file = options.work / f"{name}.npz"
         np.savez(self.input_file, **self.arrays)
 
@@ -177,7 +161,7 @@ def kernels(options):
     for word in options.kernels:
         name, precision = word.split(":")
         for build, path in options.builds.items():
-            shapes = [w for k, v in inputs(options.work / f"{name}.onnx").items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
+            shapes = [w for k, v in running.draw(options.work / f"{name}.onnx")[0].items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
             done = subprocess.run([path, "bench", options.work / f"{name}.onnx", "--time-kernels", "--precision", precision, "--threads", "1", *shapes],
                                   capture_output=True, text=True)
             (options.json.parent / f"kernels-{name}-{precision}-{build}.txt").write_text(done.stdout + done.stderr)

@@ -46,7 +46,8 @@ def draw(path):
         dims = [d.dim_value or (1 if i == 0 or "batch" in d.dim_param else 64) for i, d in enumerate(tensor.shape.dim)]
         kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         arrays[value.name] = (np.ones(dims, kind) if "mask" in value.name else random.integers(0, 1000, dims).astype(kind)
-                              if kind.kind in "iub" else random.standard_normal(dims).astype(kind))
+                              if kind.kind in "iu" else random.integers(0, 2, dims).astype(bool) if kind.kind == "b"
+                              else random.standard_normal(dims).astype(kind))
     weights = sum(math.prod(t.dims) * onnx.helper.tensor_dtype_to_np_dtype(t.data_type).itemsize for t in model.graph.initializer)
     return arrays, weights
 
