@@ -73,9 +73,12 @@ int64_t Worker::StorageElements(const Buffer& buffer) {
   return buffer->strides.empty() || elements == 0 ? elements : last + 1;
 }
 
-std::string Worker::Place(const View& view, const std::vector<int64_t>& indices) const {
-  std::string out = view.buffer->name + "[";
-  for (size_t i = 0; i < indices.size(); ++i) out += (i ? ", " : "") + std::to_string(indices[i]);
+std::string Accessed::ToString() const {
+  std::string out(name_);
+  if (!indices_) return out;
+  out += "[";
+  for (size_t i = 0; i < indices_->size(); ++i)
+    out += (i ? ", " : "") + std::to_string((*indices_)[i]);
   return out + "]";
 }
 
@@ -84,7 +87,8 @@ void Worker::CheckBounds(const View& view, const std::vector<int64_t>& indices) 
     if (indices[i] >= 0 && indices[i] < view.shape[i]) continue;
     std::string shape;
     for (int64_t d : view.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(d);
-    Fail("access of " + Place(view, indices) + " is out of bounds: its shape is [" + shape + "]");
+    Fail("access of " + Accessed(view, indices).ToString() + " is out of bounds: its shape is [" +
+         shape + "]");
   }
 }
 
@@ -97,6 +101,7 @@ std::vector<int64_t> Worker::StorageOf(const View& view, const std::vector<int64
   for (size_t i = 0; i < indices.size(); ++i)
     frame_.vars[layout->coords[i].get()] = IndexValue(indices[i]);
   std::vector<int64_t> storage;
+  storage.reserve(layout->storage.size());
   for (const Expr& e : layout->storage) storage.push_back(EvalInt(e));
   return storage;
 }
@@ -112,7 +117,7 @@ int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bo
   if (lanes && check) {
     const int64_t lane = thread_->lane(EvalInt(m_.StorageOf(view.buffer)[0]));
     if (storage[0] != lane)
-      Fail(Place(view, indices) + " lies in lane " + std::to_string(storage[0]) +
+      Fail(Accessed(view, indices).ToString() + " lies in lane " + std::to_string(storage[0]) +
            " and is touched by lane " + std::to_string(lane));
   }
   int64_t offset = 0;
@@ -128,52 +133,54 @@ uintptr_t Worker::AddressOf(const Load& n) {
 }
 
 void Worker::CheckInside(const Memory* memory, uintptr_t address, DType type,
-                         const std::string& what) {
+                         const Accessed& what) {
   auto offset = static_cast<int64_t>(address - memory->address());
   if (offset < 0 || offset + type.Element().Bytes() > memory->size()) {
-    Fail(what + " is outside the memory of " + memory->name() + ": byte " + std::to_string(offset) +
-         " of " + std::to_string(memory->size()));
+    Fail(what.ToString() + " is outside the memory of " + memory->name() + ": byte " +
+         std::to_string(offset) + " of " + std::to_string(memory->size()));
   }
 }
 
 // Atomics of a team order themselves; those of a launch do so with each other only.
 void Worker::NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
-                        const std::string& what) {
+                        const Accessed& what) {
   for (Promise& p : promises_) {
     const std::string broken = p.Note(*memory, offset, bytes, kind != AccessKind::kRead);
-    if (!broken.empty()) Fail(what + " " + broken);
+    if (!broken.empty()) Fail(what.ToString() + " " + broken);
   }
   if (thread_) return thread_->Touch(memory, offset, bytes, kind, what);
   if (!team_ || kind == AccessKind::kAtomic) return;
   const bool write = kind == AccessKind::kWrite;
   if (memory->Touch(offset, bytes, static_cast<uint8_t>(rank_ + 1), m_.phase, write)) return;
-  Fail("race: " + what +
+  Fail("race: " + what.ToString() +
        (write ? " is written by one worker and touched by another without a barrier between"
               : " is read by one worker and written by another without a barrier between"));
 }
 
-Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what,
+Lane Worker::ReadAt(Memory* memory, uintptr_t address, DType type, const Accessed& what,
                     AccessKind kind) {
   const int64_t bytes = type.Element().Bytes();
   if (memory) {
     CheckInside(memory, address, type, what);
     auto offset = static_cast<int64_t>(address - memory->address());
-    if (memory->IsUnderWay(offset, bytes)) Fail(what + " is read while a copy to it is under way");
-    if (!memory->IsDefined(offset, bytes)) Fail(what + " is read before it is written");
+    if (memory->IsUnderWay(offset, bytes))
+      Fail(what.ToString() + " is read while a copy to it is under way");
+    if (!memory->IsDefined(offset, bytes)) Fail(what.ToString() + " is read before it is written");
     NoteAccess(memory, offset, bytes, kind, what);
   }
   return Decode(type.Element(), BytesAt(address));
 }
 
-void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what,
+void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const Accessed& what,
                      AccessKind kind) {
   const int64_t bytes = type.Element().Bytes();
   if (memory) {
     CheckInside(memory, address, type, what);
     auto offset = static_cast<int64_t>(address - memory->address());
     if (memory->IsUnderWay(offset, bytes))
-      Fail(what + " is written while a copy to it is under way");
-    if (!memory->writable()) Fail(what + " is written, but " + memory->name() + " is constant");
+      Fail(what.ToString() + " is written while a copy to it is under way");
+    if (!memory->writable())
+      Fail(what.ToString() + " is written, but " + memory->name() + " is constant");
     NoteAccess(memory, offset, bytes, kind, what);
     memory->Define(offset, bytes);
   }
@@ -188,7 +195,7 @@ Spot Worker::Locate(const View& view, const std::vector<int64_t>& indices) {
 
 Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
   const auto [memory, address] = Locate(view, indices);
-  return ReadAt(memory, address, view.buffer->dtype, Place(view, indices));
+  return ReadAt(memory, address, view.buffer->dtype, Accessed(view, indices));
 }
 
 // One lane of a vector. It may be one whose value nobody uses, of memory that nothing has written
@@ -199,7 +206,7 @@ Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
   const DType type = view.buffer->dtype.Element();
   if (view.memory) {
-    CheckInside(view.memory, address, type, Place(view, indices));
+    CheckInside(view.memory, address, type, Accessed(view, indices));
     const auto offset = static_cast<int64_t>(address - view.memory->address());
     const bool torn =
         thread_ ? thread_->SeesAnything(view.memory, offset, type.Bytes())
@@ -215,33 +222,31 @@ Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
 
 void Worker::Write(const View& view, const std::vector<int64_t>& indices, Lane v) {
   const auto [memory, address] = Locate(view, indices);
-  if (copying_) return BeginWrite(memory, address, view.buffer->dtype, v, Place(view, indices));
-  WriteAt(memory, address, view.buffer->dtype, v, Place(view, indices));
+  if (copying_) return BeginWrite(memory, address, view.buffer->dtype, v, Accessed(view, indices));
+  WriteAt(memory, address, view.buffer->dtype, v, Accessed(view, indices));
 }
 
-std::vector<std::vector<int64_t>> Worker::IndicesByLane(const std::vector<Expr>& indices,
-                                                        size_t lanes) {
-  std::vector<std::vector<int64_t>> out(lanes);
-  for (const Expr& e : indices) {
-    Value v = Eval(e);
-    for (size_t i = 0; i < lanes; ++i) out[i].push_back(v.at(i).i);
-  }
-  return out;
+LaneIndices Worker::IndicesOf(const std::vector<Expr>& indices) {
+  std::vector<Value> values;
+  values.reserve(indices.size());
+  for (const Expr& e : indices) values.push_back(Eval(e));
+  return LaneIndices(std::move(values));
 }
 
 Value Worker::EvalLoad(const Load& n) {
   const size_t lanes = LanesOf(n.dtype);
   Value mask;
   if (n.mask) mask = Eval(n.mask);
-  std::vector<std::vector<int64_t>> indices = IndicesByLane(n.indices, lanes);
+  LaneIndices indices = IndicesOf(n.indices);
   const View& view = ViewOf(n.buffer);
   Lane zero = n.dtype.IsFloat() ? FloatLane(0) : IntLane(0);
   Value out{n.dtype, zero, {}};
+  if (n.dtype.IsVector()) out.lanes.reserve(lanes);
   for (size_t i = 0; i < lanes; ++i) {
     bool touched = (!n.mask || mask.at(i).i != 0) && (n.dtype.IsScalar() || Active(i));
     Lane lane = !touched             ? zero
-                : n.dtype.IsVector() ? ReadLane(view, indices[i])
-                                     : Read(view, indices[i]);
+                : n.dtype.IsVector() ? ReadLane(view, indices.At(i))
+                                     : Read(view, indices.At(i));
     if (n.dtype.IsVector()) out.lanes.push_back(lane);
     if (i == 0) out.first = lane;
   }
@@ -254,10 +259,10 @@ void Worker::ExecStore(const Store& n) {
   if (n.mask) mask = Eval(n.mask);
   size_t lanes = LanesOf(n.value->dtype);
   for (const Expr& e : n.indices) lanes = std::max(lanes, LanesOf(e->dtype));
-  std::vector<std::vector<int64_t>> indices = IndicesByLane(n.indices, lanes);
+  LaneIndices indices = IndicesOf(n.indices);
   const View& view = ViewOf(n.buffer);
   for (size_t i = 0; i < lanes; ++i) {
-    if (!n.mask || mask.at(i).i != 0) Write(view, indices[i], value.at(i));
+    if (!n.mask || mask.at(i).i != 0) Write(view, indices.At(i), value.at(i));
   }
 }
 
@@ -267,12 +272,12 @@ void Worker::ExecAtomic(const Atomic& n) {
   std::vector<int64_t> indices;
   for (const Expr& e : n.indices) indices.push_back(EvalInt(e));
   const View& view = ViewOf(n.buffer);
-  const std::string what = Place(view, indices);
+  const Accessed what(view, indices);
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
   const DType type = n.buffer->dtype;
   Lane old = ReadAt(view.memory, address, type, what, AccessKind::kAtomic);
   std::optional<Lane> sum = Apply(n.op, type, old, operand.first);
-  if (!sum) Fail("atomic on " + what + ": overflow");
+  if (!sum) Fail("atomic on " + what.ToString() + ": overflow");
   if (view.memory) CheckInside(view.memory, address, type, what);
   Encode(type.Element(), *sum, BytesAt(address));
 }

@@ -53,15 +53,16 @@ void Worker::ExecBulkCopy(const CallFunc& n, const Func& callee) {
 // It may happen at once, so nobody else may be there any more; that it is not seen yet is checked
 // by everybody else.
 void Worker::BeginWrite(Memory* memory, uintptr_t address, DType type, Lane v,
-                        const std::string& what) {
+                        const Accessed& what) {
   if (!memory) Fail("unsupported: an asynchronous copy to foreign memory");
   CheckInside(memory, address, type, what);
   const auto offset = static_cast<int64_t>(address - memory->address());
   const int64_t bytes = type.Element().Bytes();
-  if (memory->IsUnderWay(offset, bytes)) Fail(what + " is written while a copy to it is under way");
+  if (memory->IsUnderWay(offset, bytes))
+    Fail(what.ToString() + " is written while a copy to it is under way");
   NoteAccess(memory, offset, bytes, AccessKind::kWrite, what);
   memory->SetUnderWay(offset, bytes, true);
-  begun_.push_back({memory, address, type, v, what});
+  begun_.push_back({memory, address, type, v, what.ToString()});
 }
 
 // Other threads see it behind a barrier after this moment.
@@ -69,7 +70,7 @@ void Worker::Complete(const std::vector<AsyncWrite>& group) {
   for (const AsyncWrite& w : group) {
     const auto offset = static_cast<int64_t>(w.address - w.memory->address());
     w.memory->SetUnderWay(offset, w.type.Element().Bytes(), false);
-    WriteAt(w.memory, w.address, w.type, w.value, w.what);
+    WriteAt(w.memory, w.address, w.type, w.value, Accessed(w.what));
   }
 }
 

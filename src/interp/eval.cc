@@ -156,12 +156,12 @@ Value Worker::EvalCall(const Call& n) {
       return {n.dtype, IntLane(EvalInt(n.args[0]) + EvalInt(n.args[1])), {}};
     case Intrinsic::kPtrLoad: {
       auto address = static_cast<uintptr_t>(EvalInt(n.args[0]) + EvalInt(n.args[1]));
-      return {n.dtype, ReadAt(m_.memory.Find(address), address, n.dtype, "ptr_load"), {}};
+      return {n.dtype, ReadAt(m_.memory.Find(address), address, n.dtype, Accessed("ptr_load")), {}};
     }
     case Intrinsic::kPtrStore: {
       auto address = static_cast<uintptr_t>(EvalInt(n.args[0]) + EvalInt(n.args[1]));
       Value v = Eval(n.args[2]);
-      WriteAt(m_.memory.Find(address), address, n.args[2]->dtype, v.first, "ptr_store");
+      WriteAt(m_.memory.Find(address), address, n.args[2]->dtype, v.first, Accessed("ptr_store"));
       return v;
     }
     case Intrinsic::kExtern: return CallExtern(n);

@@ -101,11 +101,12 @@ Worker::Flow Worker::ExecFor(const For& n) {
   if (promised) {
     promises_.emplace_back(n.var->name, n.attrs.Get<std::vector<std::string>>(kPrivateAttr, {}));
   }
+  Value& variable = frame_.vars[n.var.get()] = {n.var->dtype, IntLane(min), {}};
   for (int64_t i = 0; i < extent; ++i) {
     m_.Step();
     int64_t iteration = order.empty() ? i : order[static_cast<size_t>(i)];
     if (promised) promises_.back().Begin(iteration);
-    frame_.vars[n.var.get()] = {n.var->dtype, IntLane(min + iteration), {}};
+    variable.first = IntLane(min + iteration);
     if (Exec(n.body) == Flow::kReturn) return Flow::kReturn;
   }
   if (promised) promises_.pop_back();
@@ -155,14 +156,16 @@ Worker::Flow Worker::ExecBlock(const Block& n) {
   bool first = true;  // all reduce and ordered variables are at the start of their domains
   std::vector<std::pair<const VarNode*, Value>> values;
   struct Checked {
-    std::string name;
+    const IterVarNode* iter;
     int64_t value, min, extent;
   };
   std::vector<Checked> checked;
+  values.reserve(n.iters.size());
+  checked.reserve(n.iters.size());
   for (const IterVar& iter : n.iters) {
     int64_t value = EvalInt(iter->binding);
     int64_t min = EvalInt(iter->min), extent = EvalInt(iter->extent);
-    checked.push_back({iter->var->name, value, min, extent});
+    checked.push_back({iter.get(), value, min, extent});
     if (iter->iter_kind != IterKind::kSpatial) first &= value == min;
     values.emplace_back(iter->var.get(), Value{iter->var->dtype, IntLane(value), {}});
   }
@@ -171,7 +174,7 @@ Worker::Flow Worker::ExecBlock(const Block& n) {
   if (!n.where || EvalBool(n.where)) {
     for (const Checked& c : checked) {
       if (c.value >= c.min && c.value - c.min < c.extent) continue;
-      Fail("block " + n.name + ": " + c.name + " = " + std::to_string(c.value) +
+      Fail("block " + n.name + ": " + c.iter->var->name + " = " + std::to_string(c.value) +
            " is outside its domain " + std::to_string(c.min) + ".." +
            std::to_string(c.min + c.extent));
     }
@@ -296,7 +299,7 @@ void Worker::ExecBarrier(const Barrier& n) {
   for (const Expr& e : n.indices) indices.push_back(EvalInt(e));
   const int64_t offset = Offset(view, indices, /*check=*/true);
   thread_->OnBarrier(n.op, view.address + static_cast<uintptr_t>(offset),
-                     n.value ? EvalInt(n.value) : 0, Place(view, indices));
+                     n.value ? EvalInt(n.value) : 0, Accessed(view, indices).ToString());
 }
 
 // By the number of the thread's warp.

@@ -438,12 +438,12 @@ bool GridThread::SeesAnything(Memory* memory, int64_t offset, int64_t bytes) {
 }
 
 void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
-                       const std::string& what) {
+                       const Accessed& what) {
   if (memory->is_private()) return;
   BeforeAccess();
   const std::vector<const Memory*>& awaited = cta_->grid_.awaited;
   if (!has_waited_ && std::find(awaited.begin(), awaited.end(), memory) != awaited.end())
-    Fail(what + " is touched before the launch before this one is waited for");
+    Fail(what.ToString() + " is touched before the launch before this one is waited for");
   const uint32_t visit = VisitOf(memory);
   AccessHistory& history = memory->history();
   const bool together = reads_for_ > 1 && kind != AccessKind::kRead;
@@ -454,9 +454,9 @@ void GridThread::Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind
     const GridThread& other = *cta_->threads_[actor_.thread + static_cast<size_t>(reads_for_) - 1];
     race = history.Note(offset, bytes, other.Now(), kind, visit, other.seen());
   }
-  if (!race.empty()) Fail("race: " + what + " " + race);
+  if (!race.empty()) Fail("race: " + what.ToString() + " " + race);
   if (kind == AccessKind::kRead && history.StaleRead(offset, bytes, actor_, visit))
-    Fail(what + " is read before it is written");
+    Fail(what.ToString() + " is read before it is written");
 }
 
 namespace {

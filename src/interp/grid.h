@@ -49,8 +49,7 @@ class GridThread {
   /// The launch before this one has ended, for this thread.
   void WaitForLaunch() { has_waited_ = true; }
   /// Notes an access; fails when it races.
-  void Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
-             const std::string& what);
+  void Touch(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind, const Accessed& what);
   /// True when a read would race, or what was there is gone. The read is not noted.
   bool SeesAnything(Memory* memory, int64_t offset, int64_t bytes);
 

@@ -7,7 +7,9 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "interp/interp.h"
@@ -41,6 +43,39 @@ struct Window {
   std::vector<View> lanes;
   std::vector<int64_t> origin;
   std::vector<size_t> dims;
+};
+
+/// What an access touches, for reports: its text is made only where there is one. Lives no longer
+/// than what it was made of.
+class Accessed {
+ public:
+  explicit Accessed(std::string_view name) : name_(name) {}
+  Accessed(const View& view, const std::vector<int64_t>& indices)
+      : name_(view.buffer->name), indices_(&indices) {}
+
+  /// "A[2, 5]", or the name alone.
+  std::string ToString() const;
+
+ private:
+  std::string_view name_;
+  const std::vector<int64_t>* indices_ = nullptr;
+};
+
+/// The indices of an access, of one lane at a time.
+class LaneIndices {
+ public:
+  explicit LaneIndices(std::vector<Value> values)
+      : values_(std::move(values)), at_(values_.size()) {}
+
+  /// Those of a lane; valid until the next call.
+  const std::vector<int64_t>& At(size_t lane) {
+    for (size_t i = 0; i < at_.size(); ++i) at_[i] = values_[i].at(lane).i;
+    return at_;
+  }
+
+ private:
+  std::vector<Value> values_;
+  std::vector<int64_t> at_;
 };
 
 /// Where an element is.
@@ -156,14 +191,13 @@ class Worker {
   void Write(const View& view, const std::vector<int64_t>& indices, Lane v);
   /// Notes an access of `offset` for the reports of races.
   void NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
-                  const std::string& what);
-  Lane ReadAt(Memory* memory, uintptr_t address, DType type, const std::string& what,
+                  const Accessed& what);
+  Lane ReadAt(Memory* memory, uintptr_t address, DType type, const Accessed& what,
               AccessKind kind = AccessKind::kRead);
-  void WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what,
+  void WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const Accessed& what,
                AccessKind kind = AccessKind::kWrite);
-  void CheckInside(const Memory* memory, uintptr_t address, DType type, const std::string& what);
-  std::vector<std::vector<int64_t>> IndicesByLane(const std::vector<Expr>& indices, size_t lanes);
-  std::string Place(const View& view, const std::vector<int64_t>& indices) const;
+  void CheckInside(const Memory* memory, uintptr_t address, DType type, const Accessed& what);
+  LaneIndices IndicesOf(const std::vector<Expr>& indices);
 
   // ---- exec.cc ----
   Flow Exec(const Stmt& s);
@@ -197,7 +231,7 @@ class Worker {
   /// Carries out a call of a part of an asynchronous copy; false: it is none.
   bool ExecAsync(const CallFunc& n, const Func& callee);
   void ExecBulkCopy(const CallFunc& n, const Func& callee);
-  void BeginWrite(Memory* memory, uintptr_t address, DType type, Lane v, const std::string& what);
+  void BeginWrite(Memory* memory, uintptr_t address, DType type, Lane v, const Accessed& what);
   void Complete(const std::vector<AsyncWrite>& group);
   void ExecLaunch(const Launch& n);
 
