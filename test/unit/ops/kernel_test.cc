@@ -101,7 +101,7 @@ TEST_F(ConvolutionInTiles, IsTheConvolution) {
       ASSERT_TRUE(kernel) << ToString(kernel.errors());
       Module tiles;
       tiles.Add(kernel->func);
-      EXPECT_TRUE(Near(defined, tiles, 1e-2, {}));
+      EXPECT_TRUE(Alike(defined, tiles, 1e-2, {}));
     }
   }
 }
@@ -314,7 +314,7 @@ TEST(Kernel, SumsOnThreads) {
         Module defined, doubled;
         defined.Add(Build(region, nullptr, ThreadsMachine())->func);
         doubled.Add(Build(region, &plan, ThreadsMachine())->func);
-        EXPECT_TRUE(Near(defined, doubled, 1e-12, {}));
+        EXPECT_TRUE(Alike(defined, doubled, 1e-12, {}));
       }
     }
   }
