@@ -115,8 +115,28 @@ void Group::Set(ValueId v, Operand operand) {
   values_[static_cast<size_t>(v)] = Memo(std::move(operand));
 }
 
+// Of element operators that an anchor follows alone: the others' results are tensors.
+bool Group::IsHeld(const graph::Node& node) const {
+  if (request_.machine->warp == 0 || anchor_ == graph::kNoNode || node.outputs.size() != 1)
+    return false;
+  const graph::Graph& g = graph();
+  const ValueId v = node.outputs[0];
+  if (g.value(v).producer >= anchor_ ||
+      std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end()) {
+    return false;
+  }
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const graph::Node& n) {
+    return std::find(n.inputs.begin(), n.inputs.end(), v) != n.inputs.end();
+  });
+}
+
 void Group::DefineNode(const graph::Node& node) {
   std::vector<Operand> results = DefineAll(Context(node));
+  if (IsHeld(node)) {
+    const std::string name = fmt::format("t{}_held", node.outputs[0]);
+    results[0] = Read(te::Compute(Mark(name, BlockRole::kMove), results[0].dims,
+                                  [x = Memo(results[0])](const Indices& i) { return x.at(i); }));
+  }
   for (size_t k = 0; k < results.size(); ++k) Set(node.outputs[k], std::move(results[k]));
 }
 

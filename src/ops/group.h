@@ -33,7 +33,9 @@ class Group {
   OpContext Context(const graph::Node& node) const;
   const Operand& value(graph::ValueId v) const { return values_[static_cast<size_t>(v)]; }
   void Set(graph::ValueId v, Operand operand);
-  /// Defines a node's results by its definition.
+  /// Defines a node's results by its definition. What such a node before the anchor gives out, and
+  /// the kernel reads as well, is computed once, where threads run together: its block is marked as
+  /// kMove.
   void DefineNode(const graph::Node& node);
 
   /// The node of the region that is the anchor; kNoNode for a group of element definitions only.
@@ -52,6 +54,7 @@ class Group {
   Expected<Kernel> Finish();
 
  private:
+  bool IsHeld(const graph::Node& node) const;
   te::Tensor StoreOutput(size_t k);
   void FillHalo(size_t k, std::vector<te::Tensor>* tensors);
   void MarkStore(const std::string& block, BlockRole role, const StoredTensor& t);

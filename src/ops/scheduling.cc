@@ -130,6 +130,23 @@ Names RunThroughMemory(Schedule& s, const std::string& block, const Names& reduc
   return Names(reduce.end() - static_cast<long>(longest), reduce.end());
 }
 
+std::vector<bool> AxesAlong(const Schedule& s, const std::string& block, const std::string& buffer,
+                            const Names& loops) {
+  const Block* found = FindBlock(s.func(), block);
+  std::vector<bool> along;
+  if (!found) return along;
+  for (const Region& r : found->reads) {
+    if (r->buffer->name != buffer) continue;
+    if (!along.empty()) return {};
+    for (const Range& range : r->ranges) {
+      along.push_back(std::any_of(loops.begin(), loops.end(), [&](const std::string& loop) {
+        return Chooses(*found, loop, range);
+      }));
+    }
+  }
+  return along;
+}
+
 std::string StateBuffer(const Schedule& s, const std::string& block) {
   const Block* b = FindBlock(s.func(), block);
   return b && !b->writes.empty() ? b->writes.back()->buffer->name : "";

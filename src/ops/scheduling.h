@@ -56,6 +56,11 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
                         const Names& unrolled_reduce,
                         const std::function<void(const Names& reduce)>& along_k = {});
 
+/// By axis of a buffer that the block reads in one place: whether one of the loops goes along it.
+/// Empty where it reads it otherwise.
+std::vector<bool> AxesAlong(const Schedule& s, const std::string& block, const std::string& buffer,
+                            const Names& loops);
+
 /// Any block: outer loops parallel, the loop that runs along memory vectorized inside reductions.
 /// Returns the name of a block that went along with it, or "".
 std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,

@@ -38,7 +38,8 @@
 //   %8: f32[8, 4] = add(%mm, %7)
 //
 // is, behind the product %mm, an epilogue that reads %q. Where a launch takes longer than small
-// work that is done again, so do reductions and products of a few rows (plan/small_values.h).
+// work that is done again, so do reductions and products of a few rows (plan/small_values.h). And a
+// reduction computes what it reduces, and gives it out where others read it (plan/join_results.h).
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -47,6 +48,7 @@
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "ops/fusing.h"
+#include "plan/join_results.h"
 #include "plan/prices.h"
 #include "plan/region.h"
 #include "plan/small_values.h"
@@ -87,6 +89,7 @@ class Fuser {
   Graph Run(const Machine& machine) {
     GrowAll();
     small_ = SmallValues(g_, groups_, group_of_, machine);
+    JoinResults(g_, small_, machine, &groups_, &group_of_);
     return Rebuild();
   }
 
@@ -341,27 +344,15 @@ class Fuser {
     std::sort(nodes->begin(), nodes->end());
   }
 
-  // And what is left to its readers whole, operands of an anchor among them.
-  void AddSmall(std::vector<NodeId>* nodes) const {
-    for (size_t i = 0; i < nodes->size(); ++i) {
-      for (ValueId v : g_.node((*nodes)[i]).inputs) {
-        if (v == kNoValue || !small_[static_cast<size_t>(v)]) continue;
-        const NodeId made = g_.value(v).producer;
-        if (std::find(nodes->begin(), nodes->end(), made) != nodes->end()) continue;
-        const auto& whole = groups_[static_cast<size_t>(group_of_[static_cast<size_t>(made)])];
-        nodes->insert(nodes->end(), whole.nodes.begin(), whole.nodes.end());
-      }
-    }
-    std::sort(nodes->begin(), nodes->end());
-  }
-
   Graph Rebuild() {
     Graph out = g_;
     out.nodes.clear();
     for (Value& v : out.values) v.producer = kNoNode;
     // Groups run where their last node ran: everything they read is produced before it.
-    std::vector<size_t> order(groups_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::vector<size_t> order;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (!groups_[i].nodes.empty()) order.push_back(i);
+    }
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return groups_[a].nodes.back() < groups_[b].nodes.back();
     });
@@ -380,9 +371,12 @@ class Fuser {
 
   Node MakeNode(NodeId seed, std::vector<NodeId> nodes) const {
     bool anchored = !ops::HasElementDefinition(g_.node(seed).op);
-    const std::vector<ValueId> results = Results(nodes);
+    std::vector<ValueId> results = Results(nodes);
+    // What the seed leads to comes first: a kernel is known by that.
+    std::stable_partition(results.begin(), results.end(),
+                          [&](ValueId v) { return g_.value(v).producer >= seed; });
     std::vector<NodeId> members = nodes;
-    AddSmall(&members);
+    AddSmallValues(g_, small_, groups_, group_of_, &members);
     if (!constant_[static_cast<size_t>(Out(seed))])
       AddCheap(widened_tree_, anchored ? seed : kNoNode, &members);
     if (anchored) {

@@ -52,7 +52,7 @@ class Chooser {
       return groups_[a].nodes.back() < groups_[b].nodes.back();
     });
     for (size_t i : order) {
-      if (!IsElements(groups_[i])) continue;
+      if (!IsElements(g_, groups_[i])) continue;
       const ValueId v = g_.node(groups_[i].nodes.back()).outputs[0];
       small_[static_cast<size_t>(v)] = IsLeft(groups_[i], v);
     }
@@ -60,15 +60,6 @@ class Chooser {
   }
 
  private:
-  bool IsElements(const NodeGroup& group) const {
-    return std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
-      const Node& node = g_.node(n);
-      return ops::HasElementDefinition(node.op) && node.op != OpKind::kResize &&
-             node.op != OpKind::kRequire && !RunsOnHost(node.op) && !IsControl(node.op) &&
-             node.outputs.size() == 1 && g_.IsTensor(node.outputs[0]);
-    });
-  }
-
   bool Turns(const NodeGroup& group) const {
     return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
       const OpKind op = g_.node(n).op;
@@ -110,7 +101,7 @@ class Chooser {
     const int number = group_of_[static_cast<size_t>(u)];
     if (number < 0) return -1;
     const NodeGroup& group = groups_[static_cast<size_t>(number)];
-    const bool by_elements = IsElements(group);
+    const bool by_elements = IsElements(g_, group);
     const Node& seed = g_.node(group.seed);
     if (!by_elements && !TakesIn(group.seed)) return -1;
     double times = 0;
@@ -175,6 +166,30 @@ class Chooser {
 };
 
 }  // namespace
+
+bool IsElements(const Graph& g, const NodeGroup& group) {
+  return std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
+    const Node& node = g.node(n);
+    return ops::HasElementDefinition(node.op) && node.op != OpKind::kResize &&
+           node.op != OpKind::kRequire && !RunsOnHost(node.op) && !IsControl(node.op) &&
+           node.outputs.size() == 1 && g.IsTensor(node.outputs[0]);
+  });
+}
+
+void AddSmallValues(const Graph& g, const std::vector<bool>& small,
+                    const std::vector<NodeGroup>& groups, const std::vector<int>& group_of,
+                    std::vector<NodeId>* nodes) {
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    for (ValueId v : g.node((*nodes)[i]).inputs) {
+      if (v == kNoValue || !small[static_cast<size_t>(v)]) continue;
+      const NodeId made = g.value(v).producer;
+      if (std::find(nodes->begin(), nodes->end(), made) != nodes->end()) continue;
+      const auto& whole = groups[static_cast<size_t>(group_of[static_cast<size_t>(made)])];
+      nodes->insert(nodes->end(), whole.nodes.begin(), whole.nodes.end());
+    }
+  }
+  std::sort(nodes->begin(), nodes->end());
+}
 
 bool ComputesOperand(const Graph& g, NodeId seed, size_t input) {
   constexpr int64_t kMostRows = 8;

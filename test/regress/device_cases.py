@@ -185,6 +185,24 @@ def few_rows():
         yield *model({"x": x}, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"y": TensorProto.FLOAT}, {"w": w}), {"y": x @ w}
 
 
+@case
+def reduced_results():
+    """What is reduced is a result of the network, too: one kernel stores it and reduces it, along each axis, from rows of one element on."""
+    for shape, axis in (((1, 1), 1), ((6, 7), 1), ((65, 8), 1), ((9, 5), 0), ((2, 31, 3), 1), ((1, 200, 16), 2), ((3, 33), 1), ((129,), 0),
+                        ((2, 5, 130), 2), ((2, 1500), 1), ((20000, 4), 1)):
+        x, state = draw(*shape), draw(*shape)[..., ::-1].copy()
+        nodes = [helper.make_node("Mul", ["x", "state"], ["new"]),
+                 helper.make_node("Add", ["new", "x"], ["read"])]
+        nodes += [helper.make_node(op, ["read", "axis"], [f"y{i}"], keepdims=i % 2)
+                  for i, op in enumerate(("ReduceSum", "ReduceMax", "ReduceLogSumExp"))]
+        new = x * state
+        read = new + x
+        for i, want in enumerate((read.sum(axis), read.max(axis, keepdims=True), np.log(np.exp(read).sum(axis)))):
+            made = model({"x": x, "state": state}, [*nodes[:2], nodes[2 + i]], {"new": TensorProto.FLOAT, f"y{i}": TensorProto.FLOAT},
+                         {"axis": [axis]})
+            yield *made, {"new": new, f"y{i}": want}
+
+
 def run(tenon, folder, *args):
     result = subprocess.run([tenon, *args], cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:

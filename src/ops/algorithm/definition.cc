@@ -5,6 +5,7 @@
 
 #include "ops/called_function.h"
 #include "ops/group.h"
+#include "ops/held_rows.h"
 #include "ops/operations.h"
 #include "ops/scheduling.h"
 #include "ops/tiling.h"
@@ -85,7 +86,8 @@ WorkDescription Work(const Site& site, const Point&) {
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
   if (IsScheduled(*s.func())) return;
-  if (machine.warp > 0 && ReduceBeforeResult(s, machine)) return;
+  if (machine.warp > 0 && (ReduceBeforeResult(s, machine) || ScheduleHeldRows(s, parts, machine)))
+    return;
   Names done;
   for (const std::string& block : s.GetBlocks()) {
     if (std::find(done.begin(), done.end(), block) != done.end()) continue;

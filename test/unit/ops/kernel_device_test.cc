@@ -22,6 +22,47 @@ TEST(Kernel, RowsOnThreads) {
   }
 }
 
+// What is reduced is a result, too: short and long rows, along each axis, by one reduction and by
+// two.
+TEST(Kernel, ReducedResultsOnThreads) {
+  for (auto [dims, axis] : {std::pair<std::vector<int64_t>, int64_t>{{1, 2}, 1},
+                            {{7, 7}, 1},
+                            {{33, 8}, 1},
+                            {{5, 9}, 0},
+                            {{2, 3, 31}, 1},
+                            {{2, 3, 32}, 2},
+                            {{3, 33}, 1},
+                            {{130}, 0}}) {
+    for (const char* kind : {"sum", "max", "sum_square"}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", fmt::join(dims, "x"), axis, kind));
+      const bool sum = std::string(kind) != "max";  // of integers, which any order gives
+      const TensorType type = TypeOf(sum ? DType::Int(32) : DType::Float(32), dims);
+      graph::Builder b("region");
+      const ValueId x = b.Input("x", type);
+      const ValueId held = *b.Add(OpKind::kAdd, {x, b.Input("y", type)}, "held");
+      const ValueId twice = *b.Add(OpKind::kAdd, {held, x}, "twice");
+      Attrs attrs{{"kind", std::string(kind)}, {"axes", std::vector<int64_t>{axis}}};
+      const ValueId result = *b.Add(OpKind::kReduce, {twice}, "result", attrs);
+      b.Output("result", *b.Add(OpKind::kNeg, {result}, "negated"));
+      b.Output("held", held);
+      const graph::Graph region = std::move(b).Finish();
+      Expected<Kernel> kernel = Build(region, nullptr, ThreadsMachine());
+      ASSERT_TRUE(kernel) << ToString(kernel.errors());
+      Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
+      ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+      const std::string text = Print(scheduled->module());
+      const size_t grid = text.find("blockIdx.x");
+      EXPECT_NE(grid, std::string::npos);
+      EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
+      Module before;
+      before.Add(kernel->func);
+      EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
+      EXPECT_TRUE(
+          testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+    }
+  }
+}
+
 // ---- machines whose warps have units of their own ----
 
 const Machine& WarpsMachine() {
