@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "ops/algorithm.h"
@@ -32,12 +33,17 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
-bool IsContraction(OpKind op) {
-  return op == OpKind::kMatMul || op == OpKind::kConv || op == OpKind::kAttention;
+// Products along one element add nothing up: a multiplication of elements, such as positions by
+// frequencies, which lose too much in 16 bits.
+bool IsContraction(const Graph& g, const Node& n) {
+  if (n.op != OpKind::kMatMul) return n.op == OpKind::kConv || n.op == OpKind::kAttention;
+  const std::vector<Expr>& dims = g.type(n.inputs[0]).dims;
+  const bool turned = n.attrs.Get<bool>("trans_a", false) && dims.size() > 1;
+  return dims.empty() || !IsOne(turned ? dims[dims.size() - 2] : dims.back());
 }
-size_t FactorsOf(OpKind op) {
-  if (!IsContraction(op)) return 0;
-  return op == OpKind::kAttention ? 3 : 2;
+size_t FactorsOf(const Graph& g, const Node& n) {
+  if (!IsContraction(g, n)) return 0;
+  return n.op == OpKind::kAttention ? 3 : 2;
 }
 bool IsMove(OpKind op) {
   return Info(op).map == IndexMapClass::kInjective || op == OpKind::kExpand;
@@ -102,11 +108,15 @@ class RegionNarrower {
   // Appends a node of the region with operands of the types that it takes.
   void Put(Node n) {
     const bool moves = IsMove(n.op) || (n.op == OpKind::kMaxPool && n.outputs.size() == 1);
-    const size_t factors = narrow_factors_ ? FactorsOf(n.op) : 0;
-    bool narrow = moves && !n.inputs.empty();
+    const size_t factors = narrow_factors_ ? FactorsOf(out_, n) : 0;
+    // What moves only values of ours; ranges and such move none.
+    size_t moved = 0, wide = 0;
     for (size_t i = 0; i < n.inputs.size() && moves; ++i) {
-      if (n.inputs[i] != kNoValue && IsMovedOperand(n, i)) narrow &= ours_.contains(n.inputs[i]);
+      if (n.inputs[i] == kNoValue || !IsMovedOperand(n, i)) continue;
+      ++moved;
+      wide += !ours_.contains(n.inputs[i]);
     }
+    bool narrow = moved > 0 && wide == 0;
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       ValueId& v = n.inputs[i];
       if (v == kNoValue) continue;
@@ -207,7 +217,7 @@ class Narrower {
     if (group.anchor == kNoNode) return follows;
     const Node& anchor = group.region.node(group.anchor);
     switch (anchor.op) {
-      case OpKind::kMatMul:
+      case OpKind::kMatMul: return follows || IsContraction(group.region, anchor);
       case OpKind::kConv:
       case OpKind::kAttention:
       case OpKind::kLayerNorm:
@@ -230,7 +240,7 @@ class Narrower {
       const Group* group = group_of_[static_cast<size_t>(u)];
       if (!group || group->anchor == kNoNode) continue;
       const Node& anchor = group->region.node(group->anchor);
-      for (size_t i = 0; i < FactorsOf(anchor.op); ++i) {
+      for (size_t i = 0; i < FactorsOf(group->region, anchor); ++i) {
         if (OperandBehind(*group, anchor.inputs[i]) == v) return true;
       }
     }
@@ -317,7 +327,7 @@ class Narrower {
   static bool MultipliesFactors(const Group& group) {
     if (group.anchor == kNoNode) return false;
     const Node& anchor = group.region.node(group.anchor);
-    const size_t factors = FactorsOf(anchor.op);
+    const size_t factors = FactorsOf(group.region, anchor);
     for (size_t i = 0; i < factors; ++i) {
       if (group.region.type(anchor.inputs[i]).dtype != kF32 ||
           (OperandBehind(group, anchor.inputs[i]) == kNoValue &&
@@ -342,7 +352,7 @@ class Narrower {
 
   static bool IsFactorOf(const Group& group, ValueId v) {
     const Node& anchor = group.region.node(group.anchor);
-    for (size_t i = 0; i < FactorsOf(anchor.op); ++i) {
+    for (size_t i = 0; i < FactorsOf(group.region, anchor); ++i) {
       if (OperandBehind(group, anchor.inputs[i]) == v) return true;
     }
     return false;

@@ -30,8 +30,10 @@ def case(function):
 class Network:
     """A chain of operators from x on; weights are drawn."""
 
-    def __init__(self, *shape):
+    def __init__(self, *shape, said=None):
+        """`said`: the shape that the model says, where that has open sizes."""
         self.rng = np.random.default_rng(1)
+        self.said = said or shape
         self.shape, self.now, self.nodes, self.weights = shape, "x", [], []
 
     def weight(self, *shape):
@@ -52,7 +54,7 @@ class Network:
                          pads=[pad] * 4, **attrs)
 
     def save(self, path):
-        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)],
+        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.said)],
                                   [helper.make_tensor_value_info(self.now, TensorProto.FLOAT, None)], self.weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
         onnx.save(onnx.shape_inference.infer_shapes(model), path)
@@ -100,6 +102,23 @@ def steps_of_many_products():
     for k, n in ((192, 64), (64, 320), (320, 17)):
         chain.then("Gemm", chain.weight(n, k), chain.weight(n), transB=1)
     return chain
+
+
+@case
+def positions_of_an_open_size():
+    """Positions times frequencies, as decoders turn their heads: the range became 16 bits with its views, and did not compile; positions and
+    angles in 16 bits are wrong from 2,048 on."""
+    chain = Network(3000, 8, said=["n", 8])
+    ints = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]), "second": np.array([1]), "empty": np.array([], np.int64)}
+    chain.weights += [numpy_helper.from_array(v.astype(np.int64), k) for k, v in ints.items()]
+    chain.weights.append(numpy_helper.from_array((10000.0**(-np.arange(8) / 8)).astype(np.float32)[None], "frequencies"))
+    node = helper.make_node
+    chain.nodes += [node("Shape", ["x"], ["sizes"]), node("Slice", ["sizes", "first", "second"], ["rows"]),
+                    node("Reshape", ["rows", "empty"], ["n"]), node("Range", ["zero", "n", "one"], ["range"]),
+                    node("Unsqueeze", ["range", "second"], ["column"]), node("Cast", ["column"], ["positions"], to=TensorProto.FLOAT),
+                    node("MatMul", ["positions", "frequencies"], ["angles"]), node("Cos", ["angles"], ["cos"]),
+                    node("Sin", ["angles"], ["sin"])]
+    return chain.then("MatMul", chain.weight(8, 8)).then("Mul", "cos").then("Add", "sin").then("MatMul", chain.weight(8, 24))
 
 
 def run(tenon, folder, *args):
