@@ -47,6 +47,7 @@ std::string Escaped(const std::string& text) {
 }
 
 void Follow(const tune::Record& r, Curve* curve) {
+  if (r.IsCopy()) return;
   if (r.outcome == tune::kOk && (r.leader || curve->best_seconds <= 0)) {
     if (curve->first_seconds <= 0) curve->first_seconds = r.seconds;
     curve->best_seconds = r.seconds;

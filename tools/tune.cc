@@ -149,6 +149,11 @@ Run AddTune(CLI::App& app, const Common& common) {
                    "choice race once more, against the best; --json has the ratios")
       ->group(measuring)
       ->check(AtLeast(0));
+  verb->add_option("--exhaustive", session.exhaustive,
+                   "instead of searching, try all points of each kernel where they are no more "
+                   "than this; else so many of all structures, and the neighbours of the best 16")
+      ->group(measuring)
+      ->check(AtLeast(1));
   verb->add_option("--worker-time", args->worker_limit,
                    "a candidate that has not answered after so long has failed")
       ->group(measuring)

@@ -99,7 +99,7 @@ History History::Of(const LogContents& contents, const Circumstances& c) {
     const std::string trace = r.Trace();
     if (IsDeath(r)) ++kernel.deaths[trace];
     if (r.outcome == kStarted) continue;
-    ++kernel.trials;
+    if (!r.IsCopy()) ++kernel.trials;
     if (r.outcome == kOk) {
       Measured& m = measured[r.kernel][trace];
       m.seconds.push_back(r.seconds);

@@ -32,6 +32,10 @@ inline constexpr const char* kFusion = "fusion";
 inline constexpr const char* kSketchPrefix = "sketch ";
 inline constexpr const char* kTemplatePrefix = "template ";
 
+// What the message of a record begins with whose point is the same kernel as another one, which
+// alone was tried; that one's trace comes after it.
+inline constexpr std::string_view kCopyOf = "the same kernel as ";
+
 struct Record {
   std::string id;       // of the attempt: 32 hexadecimal digits, unlike any other
   std::string kernel;   // the hash of what it computes (Task::kernel)
@@ -48,11 +52,13 @@ struct Record {
   double noise = 0;      // of the kernel against itself, as a part of its time
   double predicted = 0;  // seconds, by the model of costs
   int64_t pairs = 0;     // that were compared
-  std::string message;   // of other outcomes
+  std::string message;   // of other outcomes, and of copies
   std::string owner;     // the process that runs it, while it does
 
   /// "packed_matmul {nv: 4, tile_rows: 6}": the choice that it is about.
   std::string Trace() const { return algorithm + " " + point; }
+  /// Whether it is no attempt, but says what came of another point that is the same kernel.
+  bool IsCopy() const { return message.starts_with(kCopyOf); }
   friend bool operator==(const Record&, const Record&) = default;
 };
 

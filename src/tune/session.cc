@@ -20,7 +20,9 @@
 #include "plan/region.h"
 #include "plan/space.h"
 #include "tune/boosted_trees.h"
+#include "tune/coverage.h"
 #include "tune/floor.h"
+#include "tune/same_kernels.h"
 
 namespace tenon::tune {
 
@@ -32,6 +34,12 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kOpinionTrials = 8;
 // First choices that fail before a kernel is given up.
 constexpr int kMostFirstChoices = 4;
+
+/// What came of a point.
+struct Known {
+  std::string outcome = kOk;
+  double seconds = 0, noise = 0;
+};
 
 /// A task and how far it is.
 struct TaskRun {
@@ -46,6 +54,12 @@ struct TaskRun {
   // What trees add to the model's opinion of each candidate; empty: there were none.
   std::vector<double> by_trees = {};
   bool is_opening = false;  // its first choice is in the queue
+  SameKernels same = {};
+  std::map<size_t, Known> known = {};                 // by place
+  std::map<size_t, std::vector<size_t>> copies = {};  // of what is still in the queue
+  std::vector<size_t> sample = {};                    // of an exhaustive session
+  std::deque<size_t> cover = {};                      // what it has still to try
+  bool has_neighbours = false;                        // these are in it
 };
 
 /// An attempt that is being built.
@@ -91,6 +105,7 @@ class Session {
     TN_RETURN_IF_ERROR(made);
     TN_RETURN_IF_ERROR(MeasureRelayouts());
     if (options_.finals > 0) TN_RETURN_IF_ERROR(RaceFinals());
+    if (options_.exhaustive > 0) CountCovered();
     Show();
     return state_;
   }
@@ -123,8 +138,18 @@ class Session {
       const bool opens = !run->bench.is_open() && !run->is_opening;
       const size_t place = opens ? run->incumbent : run->next;
       if (!queue_.empty() && run->suspects.contains(place)) break;
-      if (HasTrials()) break;
-      TN_RETURN_IF_ERROR(Enqueue(&*run, place, opens));
+      if (HasTrials() || stop_) break;
+      Expected<LoweredCandidate> lowered = Lower(*run, place);
+      const size_t first = FirstOf(&*run, place, lowered);
+      // What was tried has a record of its own, whatever is the same.
+      if (first == place || run->known.contains(place)) {
+        TN_RETURN_IF_ERROR(Enqueue(&*run, place, opens, std::move(lowered)));
+        continue;
+      }
+      run->tried.insert(place);
+      TN_RETURN_IF_ERROR(Copy(&*run, first, place));
+      if (opens) NextChoice(&*run);
+      Consider(&*run);
     }
     return Ok();
   }
@@ -136,7 +161,120 @@ class Session {
     return options_.trials > 0 && state_.trials + queued >= options_.trials;
   }
 
-  Status Enqueue(TaskRun* run, size_t place, bool opens) {
+  // ---- Points that are the same kernel ----
+
+  Expected<LoweredCandidate> Lower(const TaskRun& run, size_t place) {
+    const Clock::time_point start = Clock::now();
+    Expected<LoweredCandidate> out =
+        LowerCandidate(*run.task, run.task->candidates[place], machine_, options_.far_weights);
+    state_.spent.building += std::chrono::duration<double>(Clock::now() - start).count();
+    return out;
+  }
+
+  // What earlier sessions tried comes before it.
+  size_t FirstOf(TaskRun* run, size_t place, const Expected<LoweredCandidate>& lowered) {
+    for (const auto& [earlier, known] : run->known) {
+      if (!run->same.Knows(earlier)) run->same.FirstOf(earlier, Lower(*run, earlier));
+    }
+    return run->same.FirstOf(place, lowered);
+  }
+
+  // Plans ask for points, so the log says of each what is known of its kernel.
+  Status Copy(TaskRun* run, size_t first, size_t place) {
+    const auto known = run->known.find(first);
+    if (known == run->known.end()) {
+      run->copies[first].push_back(place);
+      return Ok();
+    }
+    const Candidate& c = run->task->candidates[place];
+    Record record = RecordOf(*run, c);
+    TN_RETURN_IF_ERROR(log_->Begin(&record));
+    record.outcome = known->second.outcome;
+    record.seconds = known->second.seconds;
+    record.noise = known->second.noise;
+    record.message = std::string(kCopyOf) + run->task->candidates[first].Trace();
+    TN_RETURN_IF_ERROR(log_->Finish(record));
+    if (record.outcome == kOk) Observe(*run, c, record.seconds);
+    if (place == run->task->chosen && run->state.first_seconds <= 0)
+      run->state.first_seconds = record.seconds;
+    run->known[place] = known->second;
+    return Ok();
+  }
+
+  Status Learned(TaskRun* run, size_t place, const Record& record) {
+    run->known[place] = {record.outcome, record.seconds, record.noise};
+    const auto waiting = run->copies.extract(place);
+    if (waiting.empty()) return Ok();
+    for (const size_t copy : waiting.mapped()) TN_RETURN_IF_ERROR(Copy(run, place, copy));
+    return Ok();
+  }
+
+  // The places of the task's candidates that are kernels of their own.
+  std::vector<size_t> Distinct(const TaskRun& run) {
+    SameKernels same;
+    std::vector<size_t> out;
+    for (size_t i = 0; i < run.task->candidates.size(); ++i) {
+      if (same.FirstOf(i, Lower(run, i)) == i) out.push_back(i);
+    }
+    return out;
+  }
+
+  // ---- Exhaustive sessions ----
+
+  void BeginCover(TaskRun* run) {
+    const std::vector<size_t> distinct = Distinct(*run);
+    run->sample = SampleOf(*run->task, distinct, static_cast<size_t>(options_.exhaustive));
+    run->cover.assign(run->sample.begin(), run->sample.end());
+    // All of them: those that are the same as others get records, too.
+    run->has_neighbours = distinct.size() == run->sample.size();
+    for (size_t i = 0; run->has_neighbours && i < run->task->candidates.size(); ++i)
+      run->cover.push_back(i);
+    run->state.distinct = distinct.size();
+    run->state.sample = run->sample.size();
+  }
+
+  // Neighbours of the best of the sample, and of nothing else that was tried: so that a session
+  // that goes on where it was killed tries the same points.
+  void CoverNeighbours(TaskRun* run) {
+    run->has_neighbours = true;
+    std::vector<std::pair<double, size_t>> order;
+    for (const size_t place : run->sample) {
+      const auto known = run->known.find(place);
+      if (known != run->known.end() && known->second.outcome == kOk)
+        order.emplace_back(known->second.seconds, place);
+    }
+    std::sort(order.begin(), order.end());
+    if (order.size() > kNeighboursOf) order.resize(kNeighboursOf);
+    for (const auto& [seconds, place] : order) {
+      const std::vector<size_t> next = NeighboursOf(*run->task, place);
+      run->cover.insert(run->cover.end(), next.begin(), next.end());
+    }
+  }
+
+  void CountCovered() {
+    for (auto& run : runs_) {
+      std::set<size_t> kernels;
+      for (const auto& [place, known] : run.known)
+        kernels.insert(FirstOf(&run, place, Lower(run, place)));
+      run.state.covered = kernels.size();
+    }
+  }
+
+  void ConsiderCover(TaskRun* run) {
+    const auto pass = [&] {
+      while (!run->cover.empty() && run->tried.contains(run->cover.front())) run->cover.pop_front();
+    };
+    pass();
+    const bool is_waiting =
+        std::any_of(queue_.begin(), queue_.end(), [&](const Queued& q) { return q.run == run; });
+    if (run->cover.empty() && !run->has_neighbours && !is_waiting) CoverNeighbours(run);
+    pass();
+    if (run->cover.empty()) return;
+    run->next = run->cover.front();
+    run->state.gain = run->state.Weighed(SecondsOf(*run));
+  }
+
+  Status Enqueue(TaskRun* run, size_t place, bool opens, Expected<LoweredCandidate> lowered) {
     const Candidate& c = run->task->candidates[place];
     Queued next{.run = run,
                 .place = place,
@@ -152,7 +290,7 @@ class Session {
         next.reference = ahead_.Start([=, this] { return LowerDefinition(*run->task, machine_); });
     }
     run->tried.insert(place);
-    next.candidate = ahead_.Start(LoweringOf(*run, c));
+    next.candidate = ahead_.Start([lowered = std::move(lowered)] { return lowered; });
     queue_.push_back(std::move(next));
     Consider(run);
     return Ok();
@@ -206,7 +344,7 @@ class Session {
       const KernelHistory* known = history.Find(run.task->kernel);
       if (!known || !run.state.trouble.empty() || stop_) continue;
       if (!run.bench.is_open()) {
-        TN_RETURN_IF_ERROR(Enqueue(&run, run.incumbent, true));
+        TN_RETURN_IF_ERROR(Enqueue(&run, run.incumbent, true, Lower(run, run.incumbent)));
         Queued first = std::move(queue_.back());
         queue_.pop_back();
         TN_RETURN_IF_ERROR(Open(&first));
@@ -218,17 +356,29 @@ class Session {
         if (seconds != known->seconds.end()) order.emplace_back(seconds->second, i);
       }
       std::sort(order.begin(), order.end());
-      std::vector<std::pair<std::string, Building>> racing;  // by traces
-      for (size_t i = 0; i < order.size(); ++i) {
-        const Candidate& c = run.task->candidates[order[i].second];
-        const bool races = i < static_cast<size_t>(options_.finals) ||
-                           order[i].second == run.task->chosen ||
-                           led.contains({run.task->kernel, c.Trace()});
-        if (races) racing.emplace_back(c.Trace(), ahead_.Start(LoweringOf(run, c)));
+      std::vector<std::pair<size_t, Building>> racing;
+      std::map<size_t, std::vector<std::string>> traces;  // of the same kernel
+      int64_t kernels = 0;
+      for (const auto& [seconds, place] : order) {
+        const Candidate& c = run.task->candidates[place];
+        Expected<LoweredCandidate> lowered = Lower(run, place);
+        const size_t first = FirstOf(&run, place, lowered);
+        const bool races = kernels < options_.finals || place == run.task->chosen ||
+                           led.contains({run.task->kernel, c.Trace()}) || traces.contains(first);
+        if (!races) continue;
+        std::vector<std::string>& names = traces[first];
+        if (names.empty()) {
+          ++kernels;
+          racing.emplace_back(first,
+                              ahead_.Start([lowered = std::move(lowered)] { return lowered; }));
+        }
+        names.push_back(c.Trace());
       }
-      for (const auto& [trace, candidate] : racing) {
+      for (const auto& [first, candidate] : racing) {
         const Expected<double> ratio = run.bench.Compare(candidate);
-        if (ratio) run.state.finals.push_back({trace, std::exp(*ratio)});
+        if (!ratio) continue;
+        for (const std::string& trace : traces[first])
+          run.state.finals.push_back({trace, std::exp(*ratio)});
       }
       std::stable_sort(run.state.finals.begin(), run.state.finals.end(),
                        [](const Finalist& a, const Finalist& b) { return a.ratio < b.ratio; });
@@ -268,6 +418,7 @@ class Session {
       std::reverse(run.leaders.begin(), run.leaders.end());
       if (known) Recall(*known, &run);
       run.state.first = task.candidates[task.chosen].Trace();
+      if (options_.exhaustive > 0) BeginCover(&run);
     }
     GrowTrees();
     for (auto& run : runs_) Consider(&run);
@@ -279,6 +430,8 @@ class Session {
     for (size_t i = 0; i < task.candidates.size(); ++i) {
       const std::string trace = task.candidates[i].Trace();
       const auto seconds = known.seconds.find(trace);
+      if (seconds != known.seconds.end()) run->known[i] = {kOk, seconds->second, known.noise};
+      if (known.failed.contains(trace)) run->known[i].outcome = ToString(measure::Outcome::kError);
       if (seconds != known.seconds.end() || known.IsBanned(trace)) run->tried.insert(i);
       if (known.deaths.contains(trace)) run->suspects.insert(i);
       if (i == task.chosen && seconds != known.seconds.end())
@@ -344,6 +497,7 @@ class Session {
   void Consider(TaskRun* run) {
     run->state.gain = 0;
     if (!run->state.trouble.empty()) return;
+    if (options_.exhaustive > 0) return ConsiderCover(run);
     while (!run->leaders.empty() && run->tried.contains(run->leaders.back()))
       run->leaders.pop_back();
     const double seconds = SecondsOf(*run), best = std::log(seconds);
@@ -412,10 +566,6 @@ class Session {
     run->state.trouble = "no point of it works";
   }
 
-  Lowering LoweringOf(const TaskRun& run, const Candidate& c) const {
-    return [&] { return LowerCandidate(*run.task, c, machine_, options_.far_weights); };
-  }
-
   Status Open(Queued* first) {
     TaskRun* run = first->run;
     run->is_opening = false;
@@ -429,6 +579,7 @@ class Session {
     const Candidate& c = run->task->candidates[first->place];
     Record& record = first->record;
     TN_RETURN_IF_ERROR(run->bench.Open(first->candidate, run->state.best_seconds, &record));
+    TN_RETURN_IF_ERROR(Learned(run, first->place, record));
     if (record.outcome != kOk) {
       if (++first_choices_[run] >= kMostFirstChoices) return GiveUp(run, record.message);
       NextChoice(run);
@@ -471,6 +622,7 @@ class Session {
     ++unlucky_;
     const double before = run->bench.seconds();
     TN_RETURN_IF_ERROR(run->bench.Try(next->candidate, &record));
+    TN_RETURN_IF_ERROR(Learned(run, next->place, record));
     std::string what;
     if (record.outcome != kOk) {
       ++run->state.failures;

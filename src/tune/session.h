@@ -34,6 +34,9 @@ struct SessionOptions : Limits {
   bool far_weights = false;  // the network's weights do not stay in a core's cache
   int64_t leaders = 8;       // of a kernel
   int64_t finals = 0;        // of a kernel's best points, raced once more at the end
+  // Kernels are not searched: all points are tried where they are no more than this; else so many,
+  // and then the neighbours of the best (coverage.h). 0: they are searched.
+  int64_t exhaustive = 0;
   AutotvmLog hints;          // of other compilers: what was good there is tried first
 };
 
@@ -49,6 +52,9 @@ struct TaskState {
   int64_t launches = 1;
   double weight = 1;  // of its sizes
   size_t points = 0;
+  size_t distinct = 0;  // kernels that these are; 0: nobody asked, which takes lowering all of them
+  size_t sample = 0;    // of these, chosen to stand for them; without neighbours
+  size_t covered = 0;   // kernels that were tried, in all sessions; counted where distinct is
   double first_seconds = 0, best_seconds = 0;  // of one launch; 0: not measured yet
   double bound = 0;  // what one launch takes at least, by the roofline (floor.h); 0: not known
   double noise = 0;

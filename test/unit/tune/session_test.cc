@@ -8,11 +8,14 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "graph/text.h"
 #include "plan/plan_groups.h"
+#include "tune/coverage.h"
+#include "tune/same_kernels.h"
 
 namespace tenon::tune {
 namespace {
@@ -109,6 +112,126 @@ TEST_F(NetworkSessionTest, IsTheSameHoweverLongBuildsTake) {
   EXPECT_EQ(Run("other", 20, 4), one);
   EXPECT_GE(most_, 2);
   EXPECT_LE(most_, 4);
+}
+
+// A product of few rows, of which some choices come to nothing.
+class SameKernelsTest : public NetworkSessionTest {
+ protected:
+  void SetUp() override {
+    NetworkSessionTest::SetUp();
+    failed_ = true;
+    const graph::Graph g =
+        graph::Parse(
+            "graph @g(%0 \"x\": f32[16, 2048], %1 \"w\": f32[2048, 16]) {\n"
+            "  %2: f32[16, 16] = matmul(%0, %1) \"product\"\n  return %2 \"y\"\n}\n")
+            .value();
+    tasks_ = TasksOf(graph::PlanGroups(g, {&machine_}), machine_).tasks;
+    ASSERT_EQ(tasks_.size(), 1U);
+    SameKernels same;
+    for (size_t i = 0; i < tasks_[0].candidates.size(); ++i) {
+      const Expected<LoweredCandidate> lowered =
+          LowerCandidate(tasks_[0], tasks_[0].candidates[i], machine_, false);
+      ASSERT_TRUE(lowered);
+      first_.push_back(same.FirstOf(i, lowered));
+      if (first_.back() == i) distinct_.push_back(i);
+    }
+  }
+
+  SessionState Session(Log* log, SessionOptions options) {
+    options.machine = std::string(32, 'a');
+    const std::atomic<bool> stop = false;
+    races_ = built_ = 0;
+    const Expected<SessionState> state =
+        RunSession(Tasks{tasks_, {}, {}}, machine_, options, tools_, folder_, log, nullptr, stop);
+    EXPECT_TRUE(state) << ToString(state.errors());
+    return state ? *state : SessionState{};
+  }
+
+  std::vector<size_t> first_, distinct_;  // of each candidate; those that are their own
+};
+
+TEST_F(SameKernelsTest, AreTriedOnceAndRecordedEach) {
+  ASSERT_LT(distinct_.size(), first_.size());
+  ASSERT_LT(distinct_.size(), 1000U);
+  for (const int builders : {0, 3}) {
+    tools_.builders = builders;
+    Expected<Log> log = Log::Open(folder_ / ("same" + std::to_string(builders)));
+    ASSERT_TRUE(log);
+    // In parts: the second session has to know what the first one tried.
+    SessionOptions options;
+    options.trials = 9;
+    EXPECT_EQ(Session(&*log, options).trials, 9);
+    options.trials = 0;
+    options.exhaustive = 1000;
+    const SessionState state = Session(&*log, options);
+    // One is the first choice of the first session, which is no trial.
+    EXPECT_EQ(state.trials, static_cast<int64_t>(distinct_.size()) - 10);
+    EXPECT_EQ(state.tasks[0].distinct, distinct_.size());
+    EXPECT_EQ(state.tasks[0].covered, distinct_.size());
+
+    const LogContents contents = log->Read().value();
+    std::map<std::string, double> seconds;
+    std::set<size_t> tried;
+    for (const Record& r : contents.records) {
+      EXPECT_EQ(r.outcome, kOk) << r.Trace();
+      seconds.emplace(r.Trace(), r.seconds);
+      for (size_t i = 0; i < first_.size(); ++i)
+        if (!r.IsCopy() && tasks_[0].candidates[i].Trace() == r.Trace()) tried.insert(first_[i]);
+    }
+    EXPECT_EQ(tried.size(), distinct_.size());
+    ASSERT_EQ(seconds.size(), first_.size());  // what is asked for is known, whoever was tried
+    for (size_t i = 0; i < first_.size(); ++i) {
+      EXPECT_EQ(seconds[tasks_[0].candidates[i].Trace()],
+                seconds[tasks_[0].candidates[first_[i]].Trace()]);
+    }
+    const SessionState again = Session(&*log, options);
+    EXPECT_EQ(again.trials, 0);
+    EXPECT_EQ(built_, 0);
+  }
+}
+
+TEST_F(SameKernelsTest, OfMoreThanIsAskedForASampleAndItsNeighbours) {
+  Expected<Log> log = Log::Open(folder_ / "sample");
+  ASSERT_TRUE(log);
+  const std::vector<size_t> sample = SampleOf(tasks_[0], distinct_, 6);
+  ASSERT_EQ(sample.size(), 6U);
+  std::set<size_t> structures, all;
+  for (const size_t i : sample) structures.insert(tasks_[0].candidates[i].structure);
+  for (const size_t i : distinct_) all.insert(tasks_[0].candidates[i].structure);
+  EXPECT_EQ(structures.size(), std::min<size_t>(all.size(), 6));
+
+  // Killed anywhere it goes on with the same points.
+  SessionOptions options;
+  options.exhaustive = 6;
+  int64_t trials = 0;
+  for (options.trials = 4;;) {
+    const SessionState state = Session(&*log, options);
+    EXPECT_EQ(state.tasks[0].sample, 6U);
+    trials += state.trials;
+    if (state.trials < options.trials) break;
+  }
+  Expected<Log> other = Log::Open(folder_ / "at once");
+  ASSERT_TRUE(other);
+  // The order of answers is another one there, so what is compared is that some came of neighbours.
+  options.trials = 0;
+  const SessionState once = Session(&*other, options);
+  EXPECT_GT(trials, 6);
+  EXPECT_GT(once.trials, 6);
+}
+
+TEST_F(SameKernelsTest, NeighboursDifferInOneKnob) {
+  for (const size_t place : {size_t{0}, first_.size() / 2}) {
+    const Candidate& of = tasks_[0].candidates[place];
+    const std::vector<size_t> neighbours = NeighboursOf(tasks_[0], place);
+    ASSERT_FALSE(neighbours.empty());
+    for (const size_t i : neighbours) {
+      const Candidate& c = tasks_[0].candidates[i];
+      ASSERT_EQ(c.algorithm, of.algorithm);
+      size_t differing = 0;
+      for (size_t k = 0; k < c.point.size(); ++k) differing += c.point[k] == of.point[k] ? 0 : 1;
+      EXPECT_EQ(differing, 1U) << c.Trace() << " of " << of.Trace();
+    }
+  }
 }
 
 }  // namespace
