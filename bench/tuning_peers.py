@@ -9,7 +9,8 @@ fifth of a millisecond, what calling takes aside. Weights are constants for ever
 is compiled by the log, ONNX Runtime reads the same file; both run on one thread, in turns (peers.py). Printed are microseconds of one
 kernel and the peers' times over Tenon's: above 1 Tenon is faster. --metaschedule names the Python of an environment that has
 apache-tvm==0.27.0.post1, apache-tvm-ffi==0.1.14.post1, xgboost, psutil and cloudpickle; it tunes six kernels, whose weights are operands, with 64 trials
-each (ten minutes together), and keeps what it found in --folder. Needs numpy, onnx, onnxruntime and apache-tvm-ffi here; a quiet
+each (ten minutes together), and keeps what it found in --folder. --sketches 2000 puts the best of so many trials of Tenon's own sketches beside the
+same six (peer_sketches.py; hours, and killed it goes on where it was). Needs numpy, onnx, onnxruntime and apache-tvm-ffi here; a quiet
 machine.
 """
 
@@ -107,12 +108,18 @@ def row(name, text, args, folder):
         microseconds = 1e6 * min(ours.time(1) for _ in range(5))
     seconds, ratios = peers.race([ours, theirs], seconds=args.seconds)
     out = {"kernel": name, "copies": copies, "us": 1e6 * seconds[0] / copies, "onnxruntime": ratios[1]}
-    if args.metaschedule and name in SIX:
-        child = peers.Child([args.metaschedule, HERE / "peer_metaschedule.py", *SIX[name].split(), "--trials", args.trials, "--folder", args.folder])
-        if copies > 1:  # theirs is one
-            model, feeds = graph_models.model(text, 1)
-            ours, _ = tenon_runner(folder / "1.so", feeds)
-        out["metaschedule"] = peers.race([ours, child], seconds=args.seconds)[1][1]
+    others = {}
+    if name in SIX and args.metaschedule:
+        others["metaschedule"] = [args.metaschedule, HERE / "peer_metaschedule.py", *SIX[name].split(), "--trials", args.trials]
+    if name in SIX and args.sketches:
+        others["sketches"] = [sys.executable, HERE / "peer_sketches.py", *SIX[name].split(), "--trials", args.sketches]
+    if others and copies > 1:  # theirs is one
+        model, feeds = graph_models.model(text, 1)
+        ours, _ = tenon_runner(folder / "1.so", feeds)
+    for peer, command in others.items():
+        environment = {**os.environ, "PYTHONPATH": str(args.build / "python")} if peer == "sketches" else None
+        child = peers.Child([*command, "--folder", args.folder], env=environment)
+        out[peer] = peers.race([ours, child], seconds=args.seconds)[1][1]
         child.close()
     return out
 
@@ -125,13 +132,14 @@ def main():
     parser.add_argument("--log", default="", help="of tuning; without one kernels are as planning chooses")
     parser.add_argument("--metaschedule", default="", help="a Python that has apache-tvm")
     parser.add_argument("--trials", type=int, default=64, help="of MetaSchedule")
+    parser.add_argument("--sketches", type=int, default=0, help="trials of Tenon's own sketches, which know no algorithm; 0: not beside them")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path.home() / ".cache" / "tenon-peers")
     parser.add_argument("--seconds", type=float, default=2.0, help="for one race")
     parser.add_argument("--only", default="")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     rows = []
-    print(f"{'kernel':<44} {'µs':>10} {'ONNX Runtime':>13} {'MetaSchedule':>13}")
+    print(f"{'kernel':<44} {'µs':>10} {'ONNX Runtime':>13} {'MetaSchedule':>13} {'sketches':>9}")
     for name, text in kernels(args.suite):
         if args.only not in name:
             continue
@@ -142,11 +150,11 @@ def main():
                 print(f"{name:<44} {error}")
                 continue
         rows.append(r)
-        meta = f"{r['metaschedule']:.2f}" if "metaschedule" in r else ""
-        print(f"{name:<44} {r['us']:>10.2f} {r['onnxruntime']:>13.2f} {meta:>13}", flush=True)
+        meta, sketches = (f"{r[x]:.2f}" if x in r else "" for x in ("metaschedule", "sketches"))
+        print(f"{name:<44} {r['us']:>10.2f} {r['onnxruntime']:>13.2f} {meta:>13} {sketches:>9}", flush=True)
         if args.json:
             args.json.write_text(json.dumps(rows, indent=1) + "\n")
-    for peer, least in (("onnxruntime", 1.0), ("metaschedule", 0.97)):
+    for peer, least in (("onnxruntime", 1.0), ("metaschedule", 0.97), ("sketches", 0.97)):
         ratios = [r[peer] for r in rows if peer in r]
         if ratios:
             print(f"{peer}: at least {least} on {sum(x >= least for x in ratios)} of {len(ratios)}; geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
