@@ -70,6 +70,7 @@ enum class BlockRole : uint8_t {
   kFactor,      // a number for each row
   kPack,        // an operand written again in another order
   kMove,        // an operand of the anchor brought into tiles, or its result taken out of them
+  kQueries,     // its first factor in rows
   kScores,      // the first product of attention
   kMasked,      // and what is done with it before the softmax
   kInputHalf,   // a tile of a convolution's input, transformed along its rows

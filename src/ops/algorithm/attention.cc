@@ -4,6 +4,11 @@
 // of one head are assumed to fit the second-level cache; an online softmax over blocks of keys, as
 // in FlashAttention, is for sequences beyond that.)
 //
+// Factors of 16 bits that the machine multiplies in pairs stay what they are: keys and values of a
+// head are packed in panels whose pairs along the depth of each product are neighbours, queries are
+// brought into rows, and exponentials are rounded before they are added up, so that the weights of
+// a row are what the sum says.
+//
 //   for heads: kt = transposed keys
 //     for blocks of `rows` queries: scores = q · kt, masked; row maxima, exponentials, sums
 //       for columns in tiles: out[rows, out_vectors · lanes] = exponentials · v
@@ -30,6 +35,9 @@ struct Shape {
   int64_t queries, keys, depth, width;
   std::vector<int64_t> least;  // of lead
   Expr all_queries, all_keys;
+  MicroKernel kernel;
+
+  bool IsPlain() const { return kernel.IsPlain(); }
 
   int64_t Heads() const {
     int64_t n = 1;
@@ -40,12 +48,14 @@ struct Shape {
 
 std::optional<Shape> ReadShape(const Site& site) {
   const graph::TensorType &q = site.input(0), &k = site.input(1), &y = site.result();
-  if (y.rank() < 3 || !(q.dtype == kF32) || !AsInt(q.dims.back()) || !AsInt(y.dims.back()))
-    return std::nullopt;
+  if (y.rank() < 3 || !AsInt(q.dims.back()) || !AsInt(y.dims.back())) return std::nullopt;
+  const auto kernel = VectorKernelFor(site.machine, q.dtype, k.dtype, kF32);
+  if (!kernel || kernel->IsPlain() != (q.dtype == kF32)) return std::nullopt;
   const std::vector<int64_t> sizes = site.Sizes(y);
   std::vector<int64_t> least = site.LeastSizes(y);
   least.resize(least.size() - 2);
   const Expr &queries = y.dims[y.dims.size() - 2], &keys = k.dims[k.dims.size() - 2];
+  if (!kernel->IsPlain() && (!AsInt(keys) || site.input(2).dtype != k.dtype)) return std::nullopt;
   return Shape{{sizes.begin(), sizes.end() - 2},
                sizes[sizes.size() - 2],
                TypicalSize(site.region, keys),
@@ -53,7 +63,8 @@ std::optional<Shape> ReadShape(const Site& site) {
                sizes.back(),
                std::move(least),
                queries,
-               keys};
+               keys,
+               *kernel};
 }
 
 bool IsFor(const Site& site) {
@@ -98,14 +109,21 @@ WorkDescription Work(const Site& site, const Point& point) {
   const int64_t lanes = site.machine.Lanes(kF32), rows = ValueOf(point, "rows");
   const int64_t scores = ValueOf(point, "score_vectors"), out = ValueOf(point, "out_vectors");
   const auto heads = static_cast<double>(s.Heads());
+  const int64_t depth = s.kernel.depth();
   WorkDescription work;
+  work.unit = s.kernel.unit;
   AddTiles(&work, 1, s.queries, 1, rows, scores,
-           heads * static_cast<double>(CeilDiv(CeilDiv(s.keys, lanes), scores) * s.depth));
-  AddTiles(&work, 1, s.queries, 1, rows, out,
-           heads * static_cast<double>(CeilDiv(CeilDiv(s.width, lanes), out) * s.keys));
-  // Scale, mask, maximum, exponential, sum.
-  work.vector_ops = heads * static_cast<double>(s.queries * s.keys) * 15 + EpilogueElements(site);
-  work.packed_bytes = heads * static_cast<double>(s.keys * s.depth) * 4;
+           heads * static_cast<double>(CeilDiv(CeilDiv(s.keys, lanes), scores) *
+                                       CeilDiv(s.depth, depth)));
+  AddTiles(
+      &work, 1, s.queries, 1, rows, out,
+      heads * static_cast<double>(CeilDiv(CeilDiv(s.width, lanes), out) * CeilDiv(s.keys, depth)));
+  // Scale, mask, maximum, exponential, sum; and rounding to fewer bits.
+  const double for_each = s.IsPlain() ? 15 : 23;
+  work.vector_ops =
+      heads * static_cast<double>(s.queries * s.keys) * for_each + EpilogueElements(site);
+  const int64_t packed = s.IsPlain() ? s.keys * s.depth : s.keys * (s.depth + s.width);
+  work.packed_bytes = heads * static_cast<double>(packed * s.kernel.unit.b.Bytes());
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
   ShareOut(&work, site.machine, s.lead, point);
@@ -119,34 +137,129 @@ Indices With(const Indices& i, const Expr& row, const Expr& col) {
   return out;
 }
 
-// The scores of queries against transposed keys, scaled and masked.
-te::Tensor Scores(Group& group, const OpContext& op, const Shape& s,
-                  const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
+// An element of an operand whose axes are padded: zero where `row` or `col` is beyond the operand's
+// own, which only those padded need to be asked.
+Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr& col,
+              const Expr& rows, const Expr& cols) {
+  const size_t r = x.dims.size();
+  const auto is_padded = [&](const Expr& all, size_t axis) {
+    return !graph::ProveEqual(all, x.dims[axis]);
+  };
+  Expr inside;
+  if (is_padded(rows, r - 2)) inside = Lt(row, x.dims[r - 2]);
+  if (is_padded(cols, r - 1)) {
+    const Expr fits = Lt(col, x.dims[r - 1]);
+    inside = inside ? And(inside, fits) : fits;
+  }
+  Indices at = lead;
+  at.push_back(row);
+  at.push_back(col);
+  const Expr value = x.at(at);
+  return inside ? Select::Make(inside, value, MakeConst(value->dtype, 0)) : value;
+}
+
+Indices LeadOf(const Indices& i, const Shape& s) {
+  return {i.begin(), i.begin() + static_cast<long>(s.lead.size())};
+}
+
+Indices Behind(Indices lead, const Indices& last) {
+  lead.insert(lead.end(), last.begin(), last.end());
+  return lead;
+}
+
+// A second factor [steps, columns] of a product in panels of `columns` of them, whose steps are
+// read one after another, neighbours along a step side by side. (Panel, step, column, neighbour.)
+struct Panels {
+  te::Tensor tensor;
+  int64_t width, group;
+
+  Expr At(const Indices& lead, const Expr& k, const Expr& column) const {
+    const Expr w = IndexConst(width), g = IndexConst(group);
+    return tensor.At(Behind(lead, {column / w, k / g, column % w, k % g}));
+  }
+};
+
+Panels Pack(Group& group, const std::string& name, BlockRole role, const std::vector<Expr>& lead,
+            const Shape& s, int64_t depth, int64_t columns, int64_t vectors,
+            const std::function<Expr(const Indices& lead, const Expr& k, const Expr& column)>& at) {
+  Panels p;
+  p.width = vectors * s.kernel.lanes();
+  p.group = s.kernel.depth();
+  p.tensor = te::Compute(
+      group.Mark(name, role),
+      Behind(lead, {IndexConst(CeilDiv(columns, p.width)), IndexConst(CeilDiv(depth, p.group)),
+                    IndexConst(p.width), IndexConst(p.group)}),
+      [&](const Indices& i) -> te::Body {
+        const size_t l = lead.size();
+        return at(LeadOf(i, s), i[l + 1] * p.group + i[l + 3], i[l] * p.width + i[l + 2]);
+      });
+  return p;
+}
+
+int64_t Whole(int64_t n, int64_t block) { return CeilDiv(n, block) * block; }
+
+// Of pairs: sums of products in the columns that fill the last panel, too, which nobody reads.
+te::Tensor DotsOfPairs(Group& group, const OpContext& op, const Shape& s, int64_t vectors,
+                       const std::vector<Expr>& lead) {
+  const Operand &q = op.in[0], &k = op.in[1];
+  const int64_t depth = Whole(s.depth, s.kernel.depth());
+  const Expr keys = IndexConst(Whole(s.keys, vectors * s.kernel.lanes()));
+  const Panels packed = Pack(group, op.name + "_kt", BlockRole::kPack, lead, s, s.depth, s.keys,
+                             vectors, [&](const Indices& at, const Expr& d, const Expr& j) {
+                               return PaddedAt(k, at, j, d, keys, IndexConst(depth));
+                             });
+  const size_t l = lead.size();
+  te::Tensor rows = te::Compute(
+      group.Mark(op.name + "_q", BlockRole::kQueries),
+      Behind(lead, {s.all_queries, IndexConst(depth)}), [&](const Indices& i) -> te::Body {
+        return PaddedAt(q, LeadOf(i, s), i[l], i[l + 1], s.all_queries, IndexConst(depth));
+      });
+  return te::Compute(group.Mark(op.name + "_qk", BlockRole::kScores, s.kernel.unit.row),
+                     Behind(lead, {s.all_queries, keys}), [&](const Indices& i) {
+                       te::Axis d = te::ReduceAxis("d", IndexConst(depth));
+                       const Indices at = LeadOf(i, s);
+                       return te::Sum(CastExpr::Make(kF32, rows.At(Behind(at, {i[l], d.var}))) *
+                                          CastExpr::Make(kF32, packed.At(at, d.var, i[l + 1])),
+                                      {d});
+                     });
+}
+
+te::Tensor Dots(Group& group, const OpContext& op, const Shape& s,
+                const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
   const Operand &q = op.in[0], &k = op.in[1];
   const size_t r = op.out.dims.size();
-  Expr scale = MakeConst(q.dtype, op.node->attrs.GetFloat("scale", 1));
   te::Tensor packed = te::Compute(
       group.Mark(op.name + "_kt", BlockRole::kPack), dims(IndexConst(s.depth), s.all_keys),
       [&](const Indices& i) { return k.at(With(i, i[r - 1], i[r - 2])); });
-  std::vector<Expr> scores(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
-  scores.push_back(k.dims[r - 2]);
-  te::Tensor dot = te::Compute(
+  return te::Compute(
       group.Mark(op.name + "_qk", BlockRole::kScores), dims(s.all_queries, s.all_keys),
       [&](const Indices& i) {
         te::Axis d = te::ReduceAxis("d", IndexConst(s.depth));
         return te::Sum(q.at(With(i, i[r - 2], d.var)) * packed.At(With(i, d.var, i[r - 1])), {d});
       });
+}
+
+// The scores of queries against transposed keys, scaled and masked.
+te::Tensor Scores(Group& group, const OpContext& op, const Shape& s, int64_t vectors,
+                  const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
+  const size_t r = op.out.dims.size();
+  Expr scale = MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
+  std::vector<Expr> scores(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
+  scores.push_back(op.in[1].dims[r - 2]);
+  const std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);
+  const te::Tensor dot =
+      s.IsPlain() ? Dots(group, op, s, dims) : DotsOfPairs(group, op, s, vectors, lead);
   return te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked),
                      dims(s.all_queries, s.all_keys), [&](const Indices& i) -> te::Body {
                        Expr value = dot.At(i) * scale;
                        if (!op.Has(3)) return value;
                        Expr m = BroadcastAt(op.in[3], i, scores);
                        return m->dtype.IsBool() ? Select::Make(m, value, LowestOf(value->dtype))
-                                                : value + m;
+                                                : value + CastExpr::Make(kF32, m);
                      });
 }
 
-Operand Build(Group& group, const graph::Node& node, const Point&) {
+Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
   const Operand& v = op.in[2];
   const Shape s = *ReadShape(group.site());
@@ -159,30 +272,57 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
     d.push_back(b);
     return d;
   };
-  const te::Tensor score = Scores(group, op, s, dims);
+  const te::Tensor score = Scores(group, op, s, ValueOf(point, "score_vectors"), dims);
   const std::vector<Expr> rows = InRow(lead, s.all_queries);
   Operand m = ReduceRow(group, op.name + "_max", rows, s.all_keys, lanes, BinaryOp::kMax,
                         [&](const Indices& row, const Expr& j) { return score.At(InRow(row, j)); });
-  te::Tensor e =
-      te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow), dims(s.all_queries, s.all_keys),
-                  [&](const Indices& i) { return WeightOf(score.At(i) - m.at(RowOf(i))); });
-  Operand sum = ReduceRow(group, op.name + "_sum", rows, s.all_keys, lanes, BinaryOp::kAdd,
-                          [&](const Indices& row, const Expr& j) { return e.At(InRow(row, j)); });
+  // Of whole steps of the second product.
+  const Expr keys = graph::InBlocks(s.all_keys, s.kernel.depth());
+  const bool is_padded = !graph::ProveEqual(keys, s.all_keys);
+  te::Tensor e = te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow),
+                             dims(s.all_queries, keys), [&](const Indices& i) -> te::Body {
+                               Expr weight = WeightOf(score.At(i) - m.at(RowOf(i)));
+                               if (is_padded)
+                                 weight = Select::Make(Lt(i[r - 1], s.all_keys), weight,
+                                                       MakeConst(weight->dtype, 0));
+                               return CastExpr::Make(s.kernel.unit.a, weight);
+                             });
+  Operand sum = ReduceRow(
+      group, op.name + "_sum", rows, s.all_keys, lanes, BinaryOp::kAdd,
+      [&](const Indices& row, const Expr& j) { return CastExpr::Make(kF32, e.At(InRow(row, j))); });
   te::Tensor factor = te::Compute(group.Mark(op.name + "_factor", BlockRole::kFactor), rows,
                                   [&](const Indices& row) {
                                     Expr total = TotalOf(sum.at(row), s.all_keys);
                                     return MakeConst(total->dtype, 1) / total;
                                   });
-  te::Tensor weighted = te::Compute(op.name, op.out.dims, [&](const Indices& i) {
-    te::Axis j = te::ReduceAxis("j", s.all_keys);
-    return te::Sum(e.At(With(i, i[r - 2], j.var)) * v.at(With(i, j.var, i[r - 1])), {j});
+  std::vector<Expr> columns = op.out.dims;
+  std::function<Expr(const Indices&, const Expr&)> value = [&](const Indices& i, const Expr& j) {
+    return v.at(With(i, j, i[r - 1]));
+  };
+  Panels packed;
+  if (!s.IsPlain()) {
+    const int64_t vectors = ValueOf(point, "out_vectors");
+    columns.back() = IndexConst(Whole(s.width, vectors * s.kernel.lanes()));
+    packed = Pack(group, op.name + "_v", BlockRole::kMove, lead, s, s.keys, s.width, vectors,
+                  [&](const Indices& at, const Expr& j, const Expr& column) {
+                    return PaddedAt(v, at, j, column, keys, columns.back());
+                  });
+    value = [&](const Indices& i, const Expr& j) {
+      return CastExpr::Make(kF32, packed.At(LeadOf(i, s), j, i[r - 1]));
+    };
+  }
+  group.Mark(op.name, BlockRole::kAnchor, s.kernel.unit.row);
+  te::Tensor weighted = te::Compute(op.name, columns, [&](const Indices& i) {
+    te::Axis j = te::ReduceAxis("j", keys);
+    return te::Sum(CastExpr::Make(kF32, e.At(With(i, i[r - 2], j.var))) * value(i, j.var), {j});
   });
   bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
-  return {op.out.dtype, op.out.dims, [weighted, factor, nan_to_zero](const Indices& i) {
-            Expr y = weighted.At(i) * factor.At(RowOf(i));
-            if (!nan_to_zero) return y;
-            return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
-          }};
+  return As(op.out.dtype, {kF32, op.out.dims, [weighted, factor, nan_to_zero](const Indices& i) {
+                             Expr y = weighted.At(i) * factor.At(RowOf(i));
+                             if (!nan_to_zero) return y;
+                             return Select::Make(Call::Make(Intrinsic::kIsNan, {y}),
+                                                 MakeConst(y->dtype, 0), y);
+                           }});
 }
 
 // The innermost loops of a plain block become vectors, tails masked.
@@ -244,11 +384,50 @@ void ScheduleScores(Schedule& s, const Parts& parts, const Machine& machine,
   Names j = s.SplitBy(tile.spatial.back(), {"-1", "$score_vectors", std::to_string(lanes)});
   std::string query = tile.spatial.size() > 1 ? tile.spatial[tile.spatial.size() - 2] : "";
   s.Reorder(Concat({{j[0], query, j[1], j[2]}}));
-  ComputeInRegisters(s, OnlyBlock(s, parts, BlockRole::kScores), j[0], "$score_vectors",
-                     PlainKernel(machine, kF32), SIZE_MAX, {});
+  const std::string dots = OnlyBlock(s, parts, BlockRole::kScores);
+  ComputeInRegisters(s, dots, j[0], "$score_vectors",
+                     KernelOf(machine, PartOf(parts, dots).row, kF32), SIZE_MAX, {});
   if (!query.empty()) s.Unroll(query);
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
+}
+
+// Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
+// whole by then. Where keys are not counted yet, the last vector would be a gather of mostly
+// nothing.
+void ScheduleTransposedKeys(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
+  const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);
+  s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
+  s.ComputeAt(pack, at);
+  if (!s.ok()) return;
+  const Names packed = LoopsInside(s, pack, at).spatial;
+  if (s.GetExtent(packed.back()) >= 0) {
+    VectorizeLast(s, packed.back(), lanes);
+  } else if (packed.size() > 1) {
+    s.Reorder({packed[packed.size() - 1], packed[packed.size() - 2]});
+  }
+}
+
+// Keys and values of a head in panels, and the queries of a block in rows. Pairs of keys are moved
+// whole; those of values are neighbours of two rows.
+void SchedulePairs(Schedule& s, const Parts& parts, const std::string& head,
+                   const std::string& block, int64_t lanes) {
+  const std::string queries = OnlyBlock(s, parts, BlockRole::kQueries);
+  s.SetScope(WrittenBuffer(s, queries), Scope::kLocal);
+  s.ComputeAt(queries, block);
+  if (!s.ok()) return;
+  VectorizeLast(s, LoopsInside(s, queries, block).spatial.back(), lanes);
+  for (const BlockRole role : {BlockRole::kPack, BlockRole::kMove}) {
+    const std::string pack = OnlyBlock(s, parts, role);
+    s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
+    s.ComputeAt(pack, head);
+    if (!s.ok()) return;
+    const Names loops = LoopsInside(s, pack, head).spatial;
+    s.Unroll(loops.back());
+    // Panel, step, column, neighbour.
+    if (role == BlockRole::kPack && loops.size() > 3)
+      s.Reorder({loops[loops.size() - 2], loops[loops.size() - 3], loops.back()});
+  }
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
@@ -260,25 +439,18 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   Names lead(axes.begin(), axes.end() - 2);
   s.Reorder(Concat({lead, {i[0], e[0], i[1], e[1], e[2]}}));
   // The weighted sum of values per tile of the output.
-  ComputeInRegisters(s, OnlyBlock(s, parts, BlockRole::kAnchor), e[0], "$out_vectors",
-                     PlainKernel(machine, kF32), SIZE_MAX, {});
+  const std::string anchor = OnlyBlock(s, parts, BlockRole::kAnchor);
+  const MicroKernel kernel = KernelOf(machine, PartOf(parts, anchor).row, kF32);
+  ComputeInRegisters(s, anchor, e[0], "$out_vectors", kernel, SIZE_MAX, {});
   s.Unroll(i[1]);
   s.Unroll(e[1]);
   s.Vectorize(e[2]);
   ScheduleRowSteps(s, parts, i[0], lanes);
   ScheduleScores(s, parts, machine, i[0]);
-  // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
-  // whole by then. Where keys are not counted yet, the last vector would be a gather of mostly
-  // nothing.
-  const std::string pack = OnlyBlock(s, parts, BlockRole::kPack);
-  s.SetScope(WrittenBuffer(s, pack), Scope::kLocal);
-  s.ComputeAt(pack, lead.back());
-  if (!s.ok()) return;
-  const Names packed = LoopsInside(s, pack, lead.back()).spatial;
-  if (s.GetExtent(packed.back()) >= 0) {
-    VectorizeLast(s, packed.back(), lanes);
-  } else if (packed.size() > 1) {
-    s.Reorder({packed[packed.size() - 1], packed[packed.size() - 2]});
+  if (kernel.IsPlain()) {
+    ScheduleTransposedKeys(s, parts, lead.back(), lanes);
+  } else {
+    SchedulePairs(s, parts, lead.back(), i[0], lanes);
   }
   ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));
 }
@@ -288,6 +460,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 }  // namespace
 
 extern const Algorithm kAttention;
-const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
+const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -618,6 +618,23 @@ TEST(Kernel, Attention) {
   }
 }
 
+// Factors that are multiplied in pairs: odd depths, numbers of keys and widths that fill no vector.
+TEST(Kernel, AttentionOfPairs) {
+  const DType bf16 = DType::BFloat16();
+  const auto check = [&](int64_t queries, int64_t keys, int64_t depth, int64_t width, int points) {
+    SCOPED_TRACE(fmt::format("{} queries, {} keys, {} deep, {} wide", queries, keys, depth, width));
+    Case c;
+    c.op = OpKind::kAttention;
+    c.inputs = {TypeOf(bf16, {2, queries, depth}), TypeOf(bf16, {2, keys, depth}),
+                TypeOf(bf16, {2, keys, width}), F32({1, 1, keys})};
+    c.attrs = Attrs{{"scale", 0.25}};
+    Check(c, "attention", 1e-2, MachineOf("cooperlake"), points);
+  };
+  check(1, 16, 2, 16, 2);
+  check(13, 19, 5, 24, 3);
+  check(3, 33, 4, 17, 2);
+}
+
 TEST(Kernel, Definition) {
   Case transpose;
   transpose.op = OpKind::kTranspose;

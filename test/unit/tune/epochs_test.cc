@@ -94,6 +94,11 @@ constexpr Site kSites[] = {
   %3: f32[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
   return %3 "y"
 })"},
+    {kAmx,
+     R"(graph @g(%0 "q": bf16[2, 9, 16], %1 "k": bf16[2, 20, 16], %2 "v": bf16[2, 20, 16]) {
+  %3: bf16[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
+  return %3 "y"
+})"},
     {kGpu, R"(graph @g(%0 "x": f16[3, 512], %1 "w": f16[512, 90]) {
   %2: f32[3, 90] = matmul(%0, %1) {result: "f32"} "k"
   return %2 "y"
