@@ -3,9 +3,10 @@
 // Needs: no layouts, which go with groups (plan_groups). Ensures: a group has at most one anchor
 // (an operator whose elements are not expressions of its operands' elements), epilogues of the
 // anchor's shape after it, and views (reshape, transpose, …) read through by anchors that absorb
-// them at no cost; other groups are element operators alone. One value leaves a group, and beside it
-// results of a seed that has several, or what a reduction reduces. One-element constants lie inside the region. An operator alone stays as it is. Why after all passes of
-// graph/pass: they reason about single operators.
+// them at no cost; other groups are element operators alone. One value leaves a group, and beside
+// it results of a seed that has several, or what a reduction reduces. One-element constants lie
+// inside the region. An operator alone stays as it is. Why after all passes of graph/pass: they
+// reason about single operators.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ struct SessionOptions : Limits {
   // Kernels are not searched: all points are tried where they are no more than this; else so many,
   // and then the neighbours of the best (coverage.h). 0: they are searched.
   int64_t exhaustive = 0;
-  AutotvmLog hints;          // of other compilers: what was good there is tried first
+  AutotvmLog hints;  // of other compilers: what was good there is tried first
 };
 
 /// A point in the final race of its kernel: its time over that of the kernel's best.
