@@ -43,11 +43,6 @@ class ExprIds {
       return SpreadBits(SpreadBits(k.tag * 0x9E3779B97F4A7C15ull ^ k.a) ^ k.b);
     }
   };
-  struct NodeHash {
-    uint64_t operator()(const ExprNode* e) const {
-      return SpreadBits(reinterpret_cast<uintptr_t>(e));
-    }
-  };
   // A product's atoms, and what is left without each, where somebody asked.
   struct Factored {
     std::vector<Expr> factors, without;
@@ -61,7 +56,7 @@ class ExprIds {
   Id Intern(uint64_t tag, uint64_t a, uint64_t b);
   Id Compute(const Expr& e);
 
-  FlatMap<const ExprNode*, Id, NodeHash> by_node_;
+  FlatMap<const ExprNode*, Id, PointerHash> by_node_;
   FlatMap<Key, Id, KeyHash> by_key_;
   std::vector<Known> known_;  // by number - 1
   std::deque<Factored> factored_;

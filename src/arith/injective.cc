@@ -496,21 +496,40 @@ VarSet OpenVars(std::vector<KnownSum>* known, const VarSet& unknown,
   return open;
 }
 
+// Those of the unknown that stay open, or some of them as soon as none of `wanted` does. Most
+// answers need no guard, and to learn one costs as much as all else; what it says of a variable may
+// also hide where its loop ends. So it goes without them first, and in turn while that helps.
+VarSet OpenOf(const std::vector<KnownSum>& known, const VarSet& unknown, const VarSet& wanted,
+              const std::vector<Expr>& guards, Analyzer* analyzer) {
+  std::vector<KnownSum> found = known;
+  VarSet open = OpenVars(&found, unknown, {}, analyzer);
+  const auto goes_on = [&] {
+    return std::any_of(wanted.begin(), wanted.end(),
+                       [&](const VarNode* v) { return open.count(v) != 0; });
+  };
+  for (bool guarded = true; !guards.empty() && goes_on(); guarded = !guarded) {
+    const size_t before = open.size();
+    open = OpenVars(&found, open, guarded ? guards : std::vector<Expr>{}, analyzer);
+    if (!guarded && open.size() == before) break;
+  }
+  return open;
+}
+
 }  // namespace
 
 VarSet FixedVars(const std::vector<KnownSum>& known, const VarSet& unknown,
                  const std::vector<Expr>& guards, Analyzer* analyzer) {
-  std::vector<KnownSum> found = known;
-  VarSet open = OpenVars(&found, unknown, guards, analyzer);
-  // What a guard says of a variable may hide where its loop ends, so that is tried too.
-  if (!open.empty() && !guards.empty()) {
-    const size_t before = open.size();
-    open = OpenVars(&found, open, {}, analyzer);
-    if (!open.empty() && open.size() < before) open = OpenVars(&found, open, guards, analyzer);
-  }
+  const VarSet open = OpenOf(known, unknown, unknown, guards, analyzer);
   VarSet out = unknown;
   std::erase_if(out, [&](const VarNode* v) { return open.count(v) != 0; });
   return out;
+}
+
+bool AreFixed(const VarSet& wanted, const std::vector<KnownSum>& known, const VarSet& unknown,
+              const std::vector<Expr>& guards, Analyzer* analyzer) {
+  const VarSet open = OpenOf(known, unknown, wanted, guards, analyzer);
+  return std::none_of(wanted.begin(), wanted.end(),
+                      [&](const VarNode* v) { return open.count(v) != 0; });
 }
 
 int64_t SmallestPart(const std::vector<Expr>& expressions, const VarNode* v) {

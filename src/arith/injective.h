@@ -29,6 +29,12 @@ std::unordered_set<const VarNode*> FixedVars(const std::vector<KnownSum>& known,
                                              const std::unordered_set<const VarNode*>& unknown,
                                              const std::vector<Expr>& guards, Analyzer* analyzer);
 
+/// True where FixedVars has all of `wanted`, which are some of `unknown`; asks no more than that
+/// needs.
+bool AreFixed(const std::unordered_set<const VarNode*>& wanted, const std::vector<KnownSum>& known,
+              const std::unordered_set<const VarNode*>& unknown, const std::vector<Expr>& guards,
+              Analyzer* analyzer);
+
 /// The smallest c of which the expressions take v / c or v % c; 0 where they do neither.
 int64_t SmallestPart(const std::vector<Expr>& expressions, const VarNode* v);
 

@@ -180,12 +180,14 @@ bool ElementFixesLoops(const Body& body, const std::vector<Body::Access>& access
   const std::vector<KnownSum> known = IsOneSpatialBlock(accesses)
                                           ? SumsOfSpatial(*accesses[0].place->block())
                                           : SumsOfRegions(accesses, shared, &analyzer);
-  std::unordered_set<const VarNode*> unknown;
+  std::unordered_set<const VarNode*> unknown, wanted;
   for (const For* loop : shared) unknown.insert(loop->var.get());
-  auto fixed = FixedVars(known, unknown, guards, &analyzer);
-  return std::all_of(loops.begin(), loops.end(), [&](const For* loop) {
-    return fixed.count(loop->var.get()) != 0 || IsOne(loop->extent);
-  });
+  for (const For* loop : loops) {
+    if (IsOne(loop->extent)) continue;
+    if (unknown.count(loop->var.get()) == 0) return false;
+    wanted.insert(loop->var.get());
+  }
+  return AreFixed(wanted, known, unknown, guards, &analyzer);
 }
 
 std::vector<std::vector<Body::Access>> WrittenUnder(const Body& body, const Node* stmt) {

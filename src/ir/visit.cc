@@ -9,13 +9,14 @@ class PreOrderVisitor final : public ChildVisitor {
   explicit PreOrderVisitor(const std::function<bool(const NodeRef&)>& visit) : visit_(visit) {}
   void VisitChild(const NodeRef& child, FieldRole role) override {
     if (role == FieldRole::kBinds) return;
-    if (!child->IsUnique() && !seen_.insert(child.get()).second) return;
+    if (!child->IsUnique() && !seen_.Insert(child.get()).second) return;
     if (visit_(child)) child->VisitChildren(*this);
   }
 
  private:
   const std::function<bool(const NodeRef&)>& visit_;
-  std::unordered_set<const Node*> seen_;
+  struct Seen {};
+  FlatMap<const Node*, Seen, PointerHash> seen_;
 };
 
 bool IsBufferPart(const NodeRef& n) {
@@ -35,10 +36,9 @@ NodeRef PostOrderRewriter::operator()(const NodeRef& root) {
 NodeRef PostOrderRewriter::MapChild(const NodeRef& child, FieldRole role) {
   if (role == FieldRole::kBinds && (child->kind == NodeKind::kVar || !into_buffers_)) return child;
   if (!into_buffers_ && IsBufferPart(child)) return child;
-  if (auto it = done_.find(child.get()); it != done_.end()) return it->second;
+  if (const NodeRef* done = done_.Find(child)) return *done;
   NodeRef out = rewrite_(child->MapChildren(*this));
-  keep_.push_back(child);
-  done_[child.get()] = out;
+  done_.Add(child, out);
   return out;
 }
 
@@ -66,17 +66,15 @@ class BufferReplacer final : public ChildMapper {
       return it == buffers_.end() ? child : NodeRef(it->second);
     }
     if (child->kind == NodeKind::kVar) return child;
-    if (auto it = done_.find(child.get()); it != done_.end()) return it->second;
+    if (const NodeRef* done = done_.Find(child)) return *done;
     NodeRef out = child->MapChildren(*this);
-    keep_.push_back(child);
-    done_[child.get()] = out;
+    done_.Add(child, out);
     return out;
   }
 
  private:
   const BufferMap& buffers_;
-  std::unordered_map<const Node*, NodeRef> done_;
-  std::vector<NodeRef> keep_;
+  Rewritten done_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "ir/buffer.h"
 #include "support/check.h"
+#include "support/flat_map.h"
 
 namespace tenon {
 
@@ -14,6 +15,24 @@ namespace tenon {
 /// not bindings. A node shared by several parents is visited once. `visit` returns false to skip a
 /// node's children.
 void PreOrder(const NodeRef& root, const std::function<bool(const NodeRef&)>& visit);
+
+/// What nodes have become in a rewriting. A node with a single owner is met once and not kept.
+class Rewritten {
+ public:
+  /// Null where that is not known.
+  const NodeRef* Find(const NodeRef& from) {
+    return from->IsUnique() ? nullptr : nodes_.Find(from.get());
+  }
+  void Add(const NodeRef& from, const NodeRef& to) {
+    if (from->IsUnique()) return;
+    *nodes_.Insert(from.get()).first = to;
+    keep_.push_back(from);
+  }
+
+ private:
+  FlatMap<const Node*, NodeRef, PointerHash> nodes_;
+  std::vector<NodeRef> keep_;  // they stay alive while their addresses are keys
+};
 
 /// Rebuilds bottom-up. `rewrite` sees each node after its children were rewritten and returns its
 /// replacement (or the node itself). Buffers and layouts are left alone unless `into_buffers`.
@@ -29,8 +48,7 @@ class PostOrderRewriter : private ChildMapper {
   NodeRef MapChild(const NodeRef& child, FieldRole role) override;
   Fn rewrite_;
   bool into_buffers_;
-  std::unordered_map<const Node*, NodeRef> done_;
-  std::vector<NodeRef> keep_;  // inputs stay alive while their addresses are keys
+  Rewritten done_;
 };
 
 template <class T>

@@ -74,4 +74,8 @@ inline uint64_t SpreadBits(uint64_t x) {
   return x ^ (x >> 29);
 }
 
+struct PointerHash {
+  uint64_t operator()(const void* p) const { return SpreadBits(reinterpret_cast<uintptr_t>(p)); }
+};
+
 }  // namespace tenon
