@@ -98,7 +98,10 @@ class Solver {
     auto add = [&](const Expr& e) {
       const bool lasts = std::none_of(slacks_.begin(), slacks_.end(),
                                       [&](const Var& v) { return UsesVar(e, v.get()); });
-      if (lasts) known->push_back({e});
+      const bool is_new = std::none_of(known->begin(), known->end(), [&](const KnownSum& k) {
+        return IsOne(k.length) && StructuralEqual(k.value, e);
+      });
+      if (lasts && is_new) known->push_back({e});
     };
     for (const Number& n : numbers_) {
       Expr sum = IndexConst(0);
@@ -507,10 +510,11 @@ VarSet OpenOf(const std::vector<KnownSum>& known, const VarSet& unknown, const V
     return std::any_of(wanted.begin(), wanted.end(),
                        [&](const VarNode* v) { return open.count(v) != 0; });
   };
-  for (bool guarded = true; !guards.empty() && goes_on(); guarded = !guarded) {
+  for (bool helps = !guards.empty(); helps && goes_on();) {
     const size_t before = open.size();
-    open = OpenVars(&found, open, guarded ? guards : std::vector<Expr>{}, analyzer);
-    if (!guarded && open.size() == before) break;
+    open = OpenVars(&found, open, guards, analyzer);
+    if (goes_on()) open = OpenVars(&found, open, {}, analyzer);
+    helps = open.size() < before;
   }
   return open;
 }
