@@ -46,7 +46,7 @@ class NetworkSessionTest : public testing::Test {
       if (request.candidate.path.empty()) return answer;
       ++races_;
       // The second kernel's first choice does not work.
-      if (request.kernel == tasks_[1].kernel && !failed_) {
+      if (!failed_ && request.kernel == tasks_[1].kernel) {
         failed_ = true;
         answer.outcome = measure::Outcome::kWrong;
         answer.message = "another answer";
