@@ -19,42 +19,8 @@ import tvm
 from tvm import te
 from tvm.s_tir import meta_schedule as ms
 
+import peer_kernels
 import peers
-
-
-def product(m, k, n):
-    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
-    r = te.reduce_axis((0, k), name="k")
-    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")]
-
-
-def padded(x, pad):
-    n, c, h, w = x.shape
-    inside = lambda y, z: tvm.tirx.all(y >= pad, y < h + pad, z >= pad, z < w + pad)
-    return te.compute((n, c, h + 2 * pad, w + 2 * pad), lambda b, d, y, z: tvm.tirx.if_then_else(inside(y, z), x[b, d, y - pad, z - pad], 0.0), name="P")
-
-
-def conv(c, o, size, on):
-    x, w = te.placeholder((1, c, on, on), name="A"), te.placeholder((o, c, size, size), name="W")
-    p = padded(x, size // 2) if size > 1 else x
-    k, r, s = te.reduce_axis((0, c), name="k"), te.reduce_axis((0, size), name="r"), te.reduce_axis((0, size), name="s")
-    return [x, w, te.compute((1, o, on, on), lambda b, f, y, z: te.sum(p[b, k, y + r, z + s] * w[f, k, r, s], axis=[k, r, s]), name="C")]
-
-
-def depthwise(c, size, on):
-    x, w = te.placeholder((1, c, on, on), name="A"), te.placeholder((c, size, size), name="W")
-    p = padded(x, size // 2)
-    r, s = te.reduce_axis((0, size), name="r"), te.reduce_axis((0, size), name="s")
-    return [x, w, te.compute((1, c, on, on), lambda b, d, y, z: te.sum(p[b, d, y + r, z + s] * w[d, r, s], axis=[r, s]), name="C")]
-
-
-def softmax(m, n):
-    x = te.placeholder((m, n), name="A")
-    k, l = te.reduce_axis((0, n), name="k"), te.reduce_axis((0, n), name="l")
-    top = te.compute((m,), lambda i: te.max(x[i, k], axis=k), name="T")
-    e = te.compute((m, n), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
-    total = te.compute((m,), lambda i: te.sum(e[i, l], axis=l), name="S")
-    return [x, te.compute((m, n), lambda i, j: e[i, j] / total[i], name="D")]
 
 
 def main():
@@ -65,7 +31,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--mcpu", default="znver5")
     args = parser.parse_args()
-    tensors = globals()[args.kernel](*args.sizes)
+    tensors = peer_kernels.kernels(te, tvm.tirx.all, tvm.tirx.if_then_else)[args.kernel](*args.sizes)
     module = tvm.IRModule({"main": te.create_prim_func(tensors).with_attr("global_symbol", "main")})
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.mcpu, "num-cores": 1})
     library = args.folder / f"{args.kernel}-{'x'.join(map(str, args.sizes))}-{args.trials}.so"

@@ -15,44 +15,10 @@ os.environ.update(TENON_NUM_THREADS="1", OMP_NUM_THREADS="1")
 
 import numpy as np
 
+import peer_kernels
 import peers
 import tenon
 from tenon import auto_scheduler, te
-
-
-def product(m, k, n):
-    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
-    r = te.reduce_axis((0, k), name="k")
-    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")]
-
-
-def padded(x, dims, pad):
-    n, c, h, w = dims
-    inside = lambda y, z: te.all(y >= pad, y < h + pad, z >= pad, z < w + pad)
-    return te.compute((n, c, h + 2 * pad, w + 2 * pad), lambda b, d, y, z: te.if_then_else(inside(y, z), x[b, d, y - pad, z - pad], 0.0), name="P")
-
-
-def conv(c, o, size, on):
-    x, w = te.placeholder((1, c, on, on), name="A"), te.placeholder((o, c, size, size), name="W")
-    p = padded(x, (1, c, on, on), size // 2) if size > 1 else x
-    k, r, s = te.reduce_axis((0, c), name="k"), te.reduce_axis((0, size), name="r"), te.reduce_axis((0, size), name="s")
-    return [x, w, te.compute((1, o, on, on), lambda b, f, y, z: te.sum(p[b, k, y + r, z + s] * w[f, k, r, s], axis=[k, r, s]), name="C")]
-
-
-def depthwise(c, size, on):
-    x, w = te.placeholder((1, c, on, on), name="A"), te.placeholder((c, size, size), name="W")
-    p = padded(x, (1, c, on, on), size // 2)
-    r, s = te.reduce_axis((0, size), name="r"), te.reduce_axis((0, size), name="s")
-    return [x, w, te.compute((1, c, on, on), lambda b, d, y, z: te.sum(p[b, d, y + r, z + s] * w[d, r, s], axis=[r, s]), name="C")]
-
-
-def softmax(m, n):
-    x = te.placeholder((m, n), name="A")
-    k, l = te.reduce_axis((0, n), name="k"), te.reduce_axis((0, n), name="l")
-    top = te.compute((m,), lambda i: te.max(x[i, k], axis=k), name="T")
-    e = te.compute((m, n), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
-    total = te.compute((m,), lambda i: te.sum(e[i, l], axis=l), name="S")
-    return [x, te.compute((m, n), lambda i, j: e[i, j] / total[i], name="D")]
 
 
 def tried(log):
@@ -67,7 +33,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--seconds", type=float, default=0.2, help="for timing one candidate, at most")
     args = parser.parse_args()
-    tensors = globals()[args.kernel](*args.sizes)
+    tensors = peer_kernels.kernels(te, te.all, te.if_then_else)[args.kernel](*args.sizes)
     task = auto_scheduler.SearchTask(compute_dag=auto_scheduler.ComputeDAG(tensors), target="llvm -num-cores=1")
     args.folder.mkdir(parents=True, exist_ok=True)
     log = args.folder / f"sketches-{args.kernel}-{'x'.join(map(str, args.sizes))}.json"

@@ -200,7 +200,7 @@ TEST_F(SameKernelsTest, OfMoreThanIsAskedForASampleAndItsNeighbours) {
   for (const size_t i : distinct_) all.insert(tasks_[0].candidates[i].structure);
   EXPECT_EQ(structures.size(), std::min<size_t>(all.size(), 6));
 
-  // Killed anywhere it goes on with the same points.
+  // In parts, as where it was killed.
   SessionOptions options;
   options.exhaustive = 6;
   int64_t trials = 0;
