@@ -41,7 +41,7 @@ class HeldRowsScheduler {
   bool Run() {
     Names rows, columns;
     if (!SplitAxes(&rows, &columns)) return false;
-    const int64_t results = Trips(rows), each = Trips(columns);
+    const int64_t results = TripsTogether(s_, rows), each = TripsTogether(s_, columns);
     if (results < 1 || each < 1) return false;
     shape_ = ShapeOf(results, each, machine_);
     s_.Reorder(Concat({rows, columns}));
@@ -89,17 +89,6 @@ class HeldRowsScheduler {
       if (!reduced[i]) rows->push_back(loops[i]);
     }
     return !columns->empty();
-  }
-
-  // -1 where it is no number.
-  int64_t Trips(const Names& loops) {
-    int64_t all = 1;
-    for (const std::string& loop : loops) {
-      const int64_t extent = s_.GetExtent(loop);
-      if (extent < 0) return -1;
-      all *= extent;
-    }
-    return all;
   }
 
   // The rows among blocks and threads; returns the innermost loop over them.

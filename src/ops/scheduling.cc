@@ -400,8 +400,7 @@ bool ShareVectors(Schedule& s, const Parts& parts, const Machine& machine,
   return true;
 }
 
-// How often loops run together; -1 where that is no number.
-static int64_t TripsTogether(Schedule& s, const Names& loops) {
+int64_t TripsTogether(Schedule& s, const Names& loops) {
   int64_t all = 1;
   for (const std::string& loop : loops) {
     const int64_t extent = s.GetExtent(loop);

@@ -56,6 +56,9 @@ void ComputeInRegisters(Schedule& s, const std::string& block, const std::string
                         const Names& unrolled_reduce,
                         const std::function<void(const Names& reduce)>& along_k = {});
 
+/// How often loops run together; -1 where that is no number.
+int64_t TripsTogether(Schedule& s, const Names& loops);
+
 /// By axis of a buffer that the block reads in one place: whether one of the loops goes along it.
 /// Empty where it reads it otherwise.
 std::vector<bool> AxesAlong(const Schedule& s, const std::string& block, const std::string& buffer,
