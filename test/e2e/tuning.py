@@ -55,6 +55,16 @@ class Tuning(Case):
         lines = map(json.loads, out.splitlines())
         return [line["record"] for line in lines if "record" in line]
 
+    def raced(self, factor, log="tuning.log"):
+        """The log's lines, in which a whole network took `factor` times as long by its records as without them."""
+        lines = []
+        for line in map(json.loads, self.tenon("log", "export", self.path(log))[0].splitlines()):
+            record = line.get("record", {})
+            if record.get("algorithm") == "network":
+                record["seconds"] = record["predicted"] * factor
+            lines.append(json.dumps(line) + "\n")
+        return "".join(lines)
+
     def test_network(self):
         """Tuned, compiled by the log, the same bytes twice; the library says which records it follows and answers as before."""
         model = self.model("mlp-4-2")
@@ -86,15 +96,9 @@ class Tuning(Case):
     def test_a_slower_network_is_planned_without(self):
         """Records by which the whole network took longer than without them are not followed, and the library says none."""
         self.tune(self.model("mlp-4-2"), "--trials", "3")
-        lines = self.tenon("log", "export", self.path("tuning.log"))[0].splitlines()
         for slower in (True, False):
-            for i, line in enumerate(map(json.loads, lines)):
-                record = line.get("record", {})
-                if record.get("algorithm") == "network":
-                    record["seconds"] = record["predicted"] * (2 if slower else 1)
-                lines[i] = json.dumps(line)
             log = self.path(f"{slower}.jsonl")
-            pathlib.Path(log).write_text("\n".join(lines) + "\n")
+            pathlib.Path(log).write_text(self.raced(2 if slower else 1))
             error = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("a.so"), "--log", log)[1]
             self.assertEqual("planned without" in error, slower, error)
             used = json.loads(self.tenon("inspect", self.path("a.so"), "--json")[0])["tuning"]
@@ -502,7 +506,7 @@ for count, line in enumerate(sys.stdin):
     def test_records_that_do_not_count(self):
         """Broken lines, and records of other machines: said, counted, and passed over."""
         self.tune(self.model("mlp-4-2"), "--trials", "2")
-        out, _ = self.tenon("log", "export", self.path("tuning.log"))
+        out = self.raced(1)
         (self.dir / "lines").write_text(out + "broken\n")
         _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("a.so"), "--log", self.path("lines"))
         self.assertIn(f"lines:{len(out.splitlines()) + 1}", err)
