@@ -1,11 +1,14 @@
-// Calls are expanded level by level: each round replaces the calls that it finds, so nothing
-// recurses, and a call that is still there after as many rounds as there are functions is part of a
-// cycle.
+// First the nodes that calls become are counted, callees before their callers: a few functions that
+// each call the one before twice would become more nodes than any memory holds, and a function that
+// calls itself has no count. Then calls are expanded level by level: each round replaces the calls
+// that it finds, so nothing recurses.
 #include "frontend/onnx/inline_functions.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -19,27 +22,125 @@ namespace {
 using FunctionId =
     std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
 
+// Every node, those in the graphs that nodes hold too; no deeper than ReadLimits::max_depth.
+template <class Visit>
+void ForEachNode(const std::vector<NodeProto>& nodes, const Visit& visit) {
+  for (const NodeProto& node : nodes) {
+    visit(node);
+    for (const AttributeProto& a : node.attributes) {
+      for (const GraphProto& g : a.graph) ForEachNode(g.nodes, visit);
+    }
+  }
+}
+
+Diagnostic TooManyNodes(size_t most) {
+  return MakeLimitError(
+      fmt::format("expanding the local functions gives more than {} nodes", most));
+}
+
+// A model's functions and who calls whom. The model outlives it.
+class Functions {
+ public:
+  explicit Functions(const ModelProto& model) {
+    for (const FunctionProto& f : model.functions) by_id_[{f.domain, f.name, f.overload}] = &f;
+  }
+
+  const FunctionProto* Callee(const NodeProto& node) const {
+    auto it = by_id_.find({node.domain, node.op_type, node.overload});
+    return it == by_id_.end() ? nullptr : it->second;
+  }
+
+  // Fails where expanding the model's graph would never end, or gives more than `most` nodes. What
+  // graphs that calls pass as attributes add is not counted.
+  Status CheckExpansion(const ModelProto& model, size_t most) {
+    CountAll(model, most);
+    if (auto error = FindCircle(model.graph)) return *error;
+    if (CountOf(model.graph.nodes, most) > most) return TooManyNodes(most);
+    return Ok();
+  }
+
+ private:
+  // Callees first. A function that calls itself, by whatever way, or one that does so, has no
+  // count.
+  void CountAll(const ModelProto& model, size_t most) {
+    std::unordered_map<const FunctionProto*, std::vector<const FunctionProto*>> callers;
+    std::unordered_map<const FunctionProto*, size_t> uncounted;  // of the calls in it
+    std::vector<const FunctionProto*> ready;
+    for (const FunctionProto& f : model.functions) {
+      ForEachNode(f.nodes, [&](const NodeProto& node) {
+        const FunctionProto* callee = Callee(node);
+        if (!callee) return;
+        callers[callee].push_back(&f);
+        ++uncounted[&f];
+      });
+      if (uncounted[&f] == 0) ready.push_back(&f);
+    }
+    while (!ready.empty()) {
+      const FunctionProto* f = ready.back();
+      ready.pop_back();
+      counts_[f] = CountOf(f->nodes, most);
+      for (const FunctionProto* caller : callers[f]) {
+        if (--uncounted[caller] == 0) ready.push_back(caller);
+      }
+    }
+  }
+
+  // At most `most` + 1, which says that there are more. A call is a node before it is expanded, so
+  // it counts where its function is empty too.
+  size_t CountOf(const std::vector<NodeProto>& nodes, size_t most) const {
+    size_t count = 0;
+    ForEachNode(nodes, [&](const NodeProto& node) {
+      const FunctionProto* callee = Callee(node);
+      count += callee ? std::max<size_t>(counts_.at(callee), 1) : 1;
+      count = std::min(count, most + 1);
+    });
+    return count;
+  }
+
+  // Follows calls of functions without a count until one comes again: that call closes a circle.
+  std::optional<Diagnostic> FindCircle(const GraphProto& graph) const {
+    std::set<const FunctionProto*> seen;
+    const FunctionProto* in = nullptr;
+    for (const NodeProto* call = UncountedCall(graph.nodes); call;
+         call = UncountedCall(in->nodes)) {
+      const FunctionProto* callee = Callee(*call);
+      if (!seen.insert(callee).second) {
+        return MakeError("the local function calls itself",
+                         {.item = fmt::format("{} of function {}", DescribeNode(*call, 0),
+                                              graph::Quoted(in->name))});
+      }
+      in = callee;
+    }
+    return std::nullopt;
+  }
+
+  const NodeProto* UncountedCall(const std::vector<NodeProto>& nodes) const {
+    const NodeProto* found = nullptr;
+    ForEachNode(nodes, [&](const NodeProto& node) {
+      const FunctionProto* callee = Callee(node);
+      if (!found && callee && counts_.count(callee) == 0) found = &node;
+    });
+    return found;
+  }
+
+  std::map<FunctionId, const FunctionProto*> by_id_;
+  std::unordered_map<const FunctionProto*, size_t> counts_;
+};
+
 // Puts bodies in the place of calls, one level of calls in a round. Each call has a prefix of its
 // own for all names inside, so no two share one; what is made stays below max_nodes_, or is an
 // error.
 class Inliner {
  public:
-  Inliner(const ModelProto& model, size_t max_nodes, std::deque<std::string>* names)
-      : max_nodes_(max_nodes), names_(names) {
-    for (const FunctionProto& f : model.functions) functions_[{f.domain, f.name, f.overload}] = &f;
-  }
-
-  const FunctionProto* Callee(const NodeProto& node) const {
-    auto it = functions_.find({node.domain, node.op_type, node.overload});
-    return it == functions_.end() ? nullptr : it->second;
-  }
+  Inliner(const Functions& functions, size_t max_nodes, std::deque<std::string>* names)
+      : functions_(functions), max_nodes_(max_nodes), names_(names) {}
 
   // One round over `nodes`; false where no call was found.
   Expected<bool> Expand(std::vector<NodeProto>* nodes) {
     std::vector<NodeProto> out;
     bool found = false;
     for (NodeProto& node : *nodes) {
-      const FunctionProto* callee = Callee(node);
+      const FunctionProto* callee = functions_.Callee(node);
       if (!callee) {
         TN_ASSIGN_OR_RETURN(const bool inside, ExpandInside(&node));
         found |= inside;
@@ -48,26 +149,10 @@ class Inliner {
         found = true;
         TN_RETURN_IF_ERROR(Call(*callee, node, &out));
       }
-      if (out.size() + nested_ > max_nodes_) {
-        return MakeLimitError(
-            fmt::format("expanding the local functions gives more than {} nodes", max_nodes_));
-      }
+      if (out.size() + nested_ > max_nodes_) return TooManyNodes(max_nodes_);
     }
     *nodes = std::move(out);
     return found;
-  }
-
-  // A call that is left, anywhere; null where there is none.
-  const NodeProto* FindCall(const std::vector<NodeProto>& nodes) const {
-    for (const NodeProto& node : nodes) {
-      if (Callee(node)) return &node;
-      for (const AttributeProto& a : node.attributes) {
-        for (const GraphProto& g : a.graph) {  // no deeper than ReadLimits::max_depth
-          if (const NodeProto* call = FindCall(g.nodes)) return call;
-        }
-      }
-    }
-    return nullptr;
   }
 
  private:
@@ -167,9 +252,9 @@ class Inliner {
     node->attributes = std::move(bound);
   }
 
+  const Functions& functions_;
   const size_t max_nodes_;
   std::deque<std::string>* names_;
-  std::map<FunctionId, const FunctionProto*> functions_;
   size_t calls_ = 0;
   size_t nested_ = 0;  // nodes made in graphs of attributes
 };
@@ -185,19 +270,23 @@ Status InlineFunctions(ModelProto* model, size_t max_nodes, std::deque<std::stri
     return MakeError("two functions have this name",
                      {.file = file, .item = "function " + graph::Quoted(f.name)});
   }
-  Inliner inliner(*model, max_nodes, names);
-  for (size_t round = 0; round <= model->functions.size(); ++round) {
-    Expected<bool> found = inliner.Expand(&model->graph.nodes);
-    if (!found) {
-      for (Diagnostic& d : found.errors()) d.loc = {.file = file, .item = "functions"};
-      return std::move(found.errors());
+  Functions functions(*model);
+  const auto told = [&](std::vector<Diagnostic> errors) {
+    for (Diagnostic& d : errors) {
+      d.loc.file = file;
+      if (d.loc.item.empty()) d.loc.item = "functions";
     }
-    if (!*found) return Ok();
+    return errors;
+  };
+  if (Status checked = functions.CheckExpansion(*model, max_nodes); !checked)
+    return told(std::move(checked.errors()));
+  Inliner inliner(functions, max_nodes, names);
+  for (bool goes_on = true; goes_on;) {
+    Expected<bool> found = inliner.Expand(&model->graph.nodes);
+    if (!found) return told(std::move(found.errors()));
+    goes_on = *found;
   }
-  const NodeProto* call = inliner.FindCall(model->graph.nodes);
-  if (!call) return Ok();
-  return MakeError("the local function calls itself",
-                   {.file = file, .item = DescribeNode(*call, 0)});
+  return Ok();
 }
 
 }  // namespace tenon::onnx
