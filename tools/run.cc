@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <set>
 
 #include "artifact_source.h"
 #include "compare_tensors.h"
@@ -35,10 +36,13 @@ const Value* Find(const NamedValues& values, const std::string& name) {
   return nullptr;
 }
 
-// The tensors that they are: NumPy's files hold nothing else.
+// The tensors that they are: NumPy's files hold nothing else. What a model lists as an output twice
+// is there once.
 Expected<NamedTensors> Tensors(const NamedValues& values) {
   NamedTensors tensors;
+  std::set<std::string> seen;
   for (const auto& [name, value] : values) {
+    if (!seen.insert(name).second) continue;
     const auto* tensor = std::get_if<Tensor>(&value);
     if (!tensor)
       return MakeError(fmt::format("output '{}' is no tensor; write it to a .json file", name));

@@ -124,14 +124,9 @@ class Verifier {
       if (depth_ == 0 && !seen.insert(g_.value(v).name).second)
         Report(Item(v), "another input has this name");
     }
-    seen.clear();
     if (g_.output_names.size() != g_.outputs.size()) {
       Report("outputs", fmt::format("expected {} output names, but got {}", g_.outputs.size(),
                                     g_.output_names.size()));
-    }
-    for (const std::string& name : g_.output_names) {
-      if (depth_ == 0 && !seen.insert(name).second)
-        Report("output " + Quoted(name), "another output has this name");
     }
   }
 

@@ -3,6 +3,8 @@ import pathlib
 import shutil
 import subprocess
 
+import numpy as np
+
 import harness
 from harness import Case, MODELS, DONE, INPUT, reference
 
@@ -80,3 +82,21 @@ class Outputs(Case):
             out, err = self.tenon("inspect", library, status=INPUT)
             self.assertIn("avx512vp2intersect", out)
             self.assertIn("compiled for another CPU", err)
+
+    def test_an_output_listed_twice(self):
+        """A result each for who calls; a file has it by its name, once."""
+        try:
+            import onnx
+            from onnx import TensorProto, helper
+        except ImportError:
+            self.skipTest("needs the package onnx")
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "twice", [x], [y, y])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path("twice.onnx"))
+        out, _ = self.tenon("run", self.path("twice.onnx"), "--fill", "random")
+        self.assertEqual(out.count("y: float32 3"), 2)
+        given = self.save("in.npz", {"x": np.arange(3, dtype=np.float32)})
+        self.tenon("run", self.path("twice.onnx"), "-i", given, "-o", self.path("out.npz"))
+        with np.load(self.path("out.npz")) as saved:
+            self.assertEqual({name: saved[name].tolist() for name in saved.files}, {"y": [0, -1, -2]})
+

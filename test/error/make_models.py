@@ -222,7 +222,6 @@ def graphs():
     yield "output_never_produced", model([node("Relu", "x", "z")], [X])
     yield "tensor_made_twice", model([node("Relu", "x", "y", name="first"), node("Abs", "x", "y", name="second")], [X])
     yield "input_twice", model([node("Relu", "x", "y")], [X, X])
-    yield "output_twice", model([node("Relu", "x", "y")], [X], ["y", "y"])
     yield "no_outputs", model([node("Relu", "x", "y")], [X], [])
     yield "unknown_operators", model([node("Frobnicate", "x", "a", name="first"), node("Frobnicate", "a", "b", name="second"),
                                       node("Gelu2", "b", "y", name="third", domain="com.example")], [X])

@@ -143,6 +143,32 @@ def outputs_in_another_order(ort):
     return run(ort, {"x": X, "y": Y}, names=["z", "o"])
 
 
+def listed_twice(size=None):
+    """y, z, and y once more."""
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+    outputs = [info("y", [2, 3]), info("z", [2, 3]), info("y", [2, 3])]
+    return model(nodes, [info("x", [size or 2, 3])], outputs).SerializeToString()
+
+
+@case
+def an_output_listed_twice(ort):
+    of = session(ort, listed_twice())
+    return [o.name for o in of.get_outputs()], of.run(None, {"x": X}), of.run(["y", "z", "y", "y"], {"x": X}), of.run(["y"], {"x": X})
+
+
+@case
+def an_output_of_open_size_listed_twice(ort):
+    return run(ort, {"x": X}, listed_twice("n"))
+
+
+@case
+def a_branch_as_an_output_twice(ort):
+    either = [helper.make_graph([helper.make_node(op, ["x"], ["r"])], op, [], [info("r", [2, 3])]) for op in ("Relu", "Neg")]
+    node = helper.make_node("If", ["c"], ["y"], then_branch=either[0], else_branch=either[1])
+    of = model([node], [info("x", [2, 3]), info("c", [], TensorProto.BOOL)], [info("y", [2, 3])] * 2).SerializeToString()
+    return [run(ort, {"x": X, "c": np.array(c)}, of) for c in (True, False)]
+
+
 @case
 def an_empty_list_of_outputs(ort):
     return run(ort, {"x": X, "y": Y}, names=[])

@@ -700,7 +700,10 @@ void Importer::ImportNode(const NodeProto& node, size_t index) {
 }
 
 void Importer::ImportOutputs(const GraphProto& g) {
-  if (g.outputs.empty()) Report({MakeError("expected outputs, but there are none")}, "graph");
+  if (g.outputs.empty()) {
+    Report({MakeError("expected outputs, but there are none")},
+           g.name.empty() ? "graph" : "graph " + Quoted(g.name));
+  }
   for (const ValueInfoProto& output : g.outputs) {
     const ValueId v = Find(output.name);
     if (v == kPoisoned) continue;

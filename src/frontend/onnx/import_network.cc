@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <set>
 
 #include "frontend/onnx/import_program.h"
 #include "frontend/onnx/inline_functions.h"
@@ -50,23 +49,11 @@ static bool HasControl(const GraphProto& g) {
   });
 }
 
-// A caller tells outputs by their names. Those of a body may be one value several times.
-static Status CheckOutputNames(const GraphProto& g, const std::string& path) {
-  std::set<std::string_view> seen;
-  for (const ValueInfoProto& o : g.outputs) {
-    if (!o.name.empty() && !seen.insert(o.name).second)
-      return MakeError("the output is declared twice",
-                       {.file = path, .item = "output " + graph::Quoted(o.name)});
-  }
-  return Ok();
-}
-
 Expected<graph::Program> ImportNetwork(const std::string& path, const ImportOptions& options) {
   TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
   auto file = std::make_shared<const WeightFile>(path, std::move(map));
   const ImportOptions beside = BesideFile(path, options);
   TN_ASSIGN_OR_RETURN(ModelProto proto, ReadModel(file->map.text(), path, options.limits));
-  TN_RETURN_IF_ERROR(CheckOutputNames(proto.graph, path));
   TN_RETURN_IF_ERROR(Apply(options.overrides, &proto.graph));
   std::deque<std::string> names;
   TN_RETURN_IF_ERROR(InlineFunctions(&proto, options.limits.max_nodes, &names, path));
