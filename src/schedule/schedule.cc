@@ -41,7 +41,7 @@ Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args
   const primitive::PrimitiveRow* row = primitive::FindPrimitive(primitive);
   TN_CHECK(row != nullptr, "{} is not in the table", primitive);
   Module module = s.module_;  // what a refused primitive added to it goes with it
-  primitive::State state{&module, s.func(), &s.decided_, {}};
+  primitive::State state{&module, s.func(), &s.decided_, {}, &s.judged_};
   primitive::Result result = row->run(state, args);
   if (result && row->places_blocks) {
     if (auto conflict = primitive::JudgeConcurrentLoops(&state)) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "loop/func.h"
+#include "schedule/analysis/judged_loops.h"
 #include "schedule/trace.h"
 #include "support/expected.h"
 
@@ -245,6 +246,7 @@ class Schedule {
   Diagnostics errors_;
   std::map<std::string, int64_t> choices_;  // to be taken
   std::map<std::string, int64_t> decided_;  // taken
+  primitive::JudgedLoops judged_;
 };
 
 }  // namespace tenon

@@ -25,7 +25,8 @@ std::optional<Diagnostic> ConflictOfScopes(const Body& body, const Place& loop, 
                                            ThreadAxis thread);
 
 /// Both for all loops that run their iterations at the same time already. Where there is no
-/// conflict, the loops say what is private to their iterations now.
+/// conflict, the loops say what is private to their iterations now. Loops that stand as they stood
+/// when they were judged last are not judged again.
 std::optional<Diagnostic> JudgeConcurrentLoops(State* state);
 
 /// Why a reduction that threads make together (loop/thread_reduction.h) cannot be any more: loops

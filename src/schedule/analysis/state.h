@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dependence/body.h"
+#include "schedule/analysis/judged_loops.h"
 
 namespace tenon::primitive {
 
@@ -21,6 +22,9 @@ struct State {
 
   /// What became of names (schedule/apply.h), as far as a primitive's results do not say it.
   std::vector<std::pair<std::string, std::string>> renamed = {};
+
+  /// What is known of loops from the steps before; null where nothing is remembered.
+  JudgedLoops* judged = nullptr;
 
   /// The function with another body.
   void SetBody(Stmt body);

@@ -143,6 +143,51 @@ Stmt WithPrivate(const For& loop, Names own) {
   return For::Make(loop.var, loop.min, loop.extent, loop.for_kind, loop.body, attrs, loop.thread);
 }
 
+namespace {
+
+// What two statements around a loop say to what is inside.
+bool SaySame(const Stmt& a, const Stmt& a_inside, const Stmt& b, const Stmt& b_inside) {
+  if (a == b) return true;
+  if (a->kind != b->kind) return false;
+  if (const auto* loop = As<For>(a)) {
+    const auto* other = As<For>(b);
+    return loop->var == other->var && loop->min == other->min && loop->extent == other->extent &&
+           loop->for_kind == other->for_kind && loop->thread == other->thread;
+  }
+  if (const auto* let = As<Let>(a)) {
+    return let->var == As<Let>(b)->var && let->value == As<Let>(b)->value;
+  }
+  if (const auto* branch = As<If>(a)) {
+    const auto* other = As<If>(b);
+    return branch->condition == other->condition &&
+           (branch->then_body == a_inside) == (other->then_body == b_inside);
+  }
+  return IsA<Alloc>(a) || IsA<Seq>(a);
+}
+
+// The path of the loop and the loop.
+std::vector<Stmt> Around(const Place& loop) {
+  std::vector<Stmt> out = loop.path;
+  out.push_back(loop.stmt);
+  return out;
+}
+
+// What holds between the iterations of a loop with nothing of their own is a matter of what is
+// under the loop and what holds around it.
+bool StandsAsJudged(const JudgedLoops& judged, const Place& loop) {
+  const auto it = judged.find(loop.stmt.get());
+  if (it == judged.end()) return false;
+  const std::vector<Stmt> now = Around(loop);
+  const std::vector<Stmt>& then = it->second;
+  if (now.size() != then.size()) return false;
+  for (size_t i = 0; i + 1 < now.size(); ++i) {
+    if (!SaySame(then[i], then[i + 1], now[i], now[i + 1])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<Diagnostic> JudgeConcurrentLoops(State* state) {
   const Body body(state->func);
   std::map<const VarNode*, Names> changed;
@@ -152,9 +197,12 @@ std::optional<Diagnostic> JudgeConcurrentLoops(State* state) {
     if (kind == ForKind::kSerial || kind == ForKind::kUnrolled || p.inner) continue;
     std::optional<Diagnostic> conflict;
     Names own = loop.attrs.Get<Names>(kPrivateAttr, {});
-    if (!body.HasStrayUnder(&loop)) {
+    if (!body.HasStrayUnder(&loop) && !(state->judged && StandsAsJudged(*state->judged, p))) {
       Names now;
       conflict = ConflictBetweenIterations(body, p, kind, loop.thread, &now);
+      if (state->judged && !conflict && now.empty() && own.empty()) {
+        (*state->judged)[&loop] = Around(p);
+      }
       if (now != own) changed[loop.var.get()] = std::move(now);
     }
     if (!conflict) conflict = ConflictOfScopes(body, p, kind, loop.thread);
