@@ -46,6 +46,12 @@ KERNELS = {
         lambda: model([helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])], [1, 32, "n", 28], {"w": (32, 32, 3, 3)}, [1, 32, "n", 28]),
         (1, 32, "n", 28),
     ),
+    "softmax of n rows of 768": (lambda: model([helper.make_node("Softmax", ["x"], ["y"])], ["n", 768], {}, ["n", 768]), ("n", 768)),
+    "softmax of 64 rows of n": (lambda: model([helper.make_node("Softmax", ["x"], ["y"])], [64, "n"], {}, [64, "n"]), (64, "n")),
+    "layer norm of n rows of 768": (
+        lambda: model([helper.make_node("LayerNormalization", ["x", "w", "b"], ["y"])], ["n", 768], {"w": (768,), "b": (768,)}, ["n", 768]),
+        ("n", 768),
+    ),
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -96,7 +97,7 @@ class Planner {
   // Calls may have several workers where the target does not say how many: what is not worth
   // sharing out at some sizes shows only so.
   static Machine TeamOf(Machine machine) {
-    machine.workers = std::max<int64_t>(machine.workers, 2);
+    if (machine.target->cores() == 0) machine.workers = std::max<int64_t>(machine.workers, 2);
     return machine;
   }
   // Control flow and functions of users know no layouts.
@@ -177,8 +178,8 @@ class Planner {
   }
 
   plan::Price PriceOn(const Machine& machine, const Group& group, const Algorithm& a) const {
-    return [&](const Graph& region, const Point& point) {
-      return Price(region, group.anchor, a, point, machine);
+    return [&](const plan::SizedRegion& at, const Point& point) {
+      return Price(at.region, group.anchor, a, point, machine);
     };
   }
 
@@ -196,18 +197,21 @@ class Planner {
 
   // For every algorithm that applies, and every way it can lie in memory, the cheapest point.
   std::vector<Option> OptionsOf(const Group& group) const {
-    std::vector<Option> options;
+    std::vector<const Algorithm*> algorithms;
     const Site site{group.region, group.anchor, machine_};
-    const auto known = KnownSizes(group);
     for (const Algorithm* a : ops::Algorithms()) {
-      PollStop();
       if (!ops::Applies(*a, site)) continue;
       if (HasLayouts(group.region) && a != ops::Algorithms().back()) continue;
+      algorithms.push_back(a);
+    }
+    if (const auto sizes = KnownSizes(group)) return MeasuredOptions(group, algorithms, *sizes);
+    std::vector<Option> options;
+    for (const Algorithm* a : algorithms) {
+      PollStop();
       // By what lies how, weights aside.
       std::map<std::string, std::pair<size_t, plan::Rank>> seen;
       for (const plan::RankedPoint& p :
-           plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a),
-                            known ? &*known : nullptr)) {
+           plan::RankPoints(*a, site, PriceOn(machine_, group, *a), PriceOn(team_, group, *a))) {
         auto wants = ops::WantsOf(*a, site, p.point);
         if (!wants) continue;
         Option option{a, p.point, p.seconds, std::move(*wants)};
@@ -218,6 +222,48 @@ class Planner {
         } else if (p.rank.IsBetterThan(it->second.second)) {
           options[it->second.first] = std::move(option);
           it->second.second = p.rank;
+        }
+      }
+    }
+    return options;
+  }
+
+  // The same by measurements. Algorithms are held against the best of all of them at each size, and
+  // an option's seconds are those of the heaviest size as far as it is slower than that at all.
+  std::vector<Option> MeasuredOptions(const Group& group,
+                                      const std::vector<const Algorithm*>& algorithms,
+                                      const std::vector<plan::SizedRegion>& sizes) const {
+    const Site site{group.region, group.anchor, machine_};
+    // Prices of open sizes are those of a team (AddVariants).
+    const Machine& machine = plan::OpenDims(group.region).empty() ? machine_ : team_;
+    std::vector<double> least(sizes.size(), std::numeric_limits<double>::infinity());
+    double heaviest = least.back();
+    std::vector<std::vector<plan::TimedPoint>> points;
+    for (const Algorithm* a : algorithms) {
+      PollStop();
+      points.push_back(plan::PointsAt(*a, site, PriceOn(machine, group, *a), sizes));
+      for (const plan::TimedPoint& p : points.back()) {
+        for (size_t i = 0; i < sizes.size(); ++i) least[i] = std::min(least[i], p.seconds[i]);
+        heaviest = std::min(heaviest,
+                            machine.workers == machine_.workers
+                                ? p.seconds.back()
+                                : Price(sizes.back().region, group.anchor, *a, p.point, machine_));
+      }
+    }
+    std::vector<Option> options;
+    for (size_t k = 0; k < algorithms.size(); ++k) {
+      const Algorithm* a = algorithms[k];
+      PollStop();
+      std::map<std::string, size_t> seen;
+      for (plan::SizedPlan& p : plan::PlansAt(*a, site, points[k], sizes, least)) {
+        auto wants = ops::WantsOf(*a, site, p.point);
+        if (!wants) continue;
+        Option option{a, p.point, p.cost * heaviest, std::move(*wants), std::move(p.variants)};
+        const auto [it, is_new] = seen.emplace(DataLayout(group, option), options.size());
+        if (is_new) {
+          options.push_back(std::move(option));
+        } else if (option.seconds < options[it->second].seconds * (1 - 1e-9)) {
+          options[it->second] = std::move(option);
         }
       }
     }
@@ -409,14 +455,13 @@ class Planner {
   // `known`: those of equal groups that came before.
   void AddVariants(const Group& group, std::map<std::string, std::vector<Variant>>* known,
                    Option* option) const {
+    if (prices_) return;  // they came with it
     const Algorithm& a = *option->algorithm;
     auto [it, is_new] =
         known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, std::vector<Variant>());
-    if (is_new) {
-      const auto sizes = KnownSizes(group);
+    if (is_new)
       it->second = plan::Variants(a, {group.region, group.anchor, machine_}, option->point,
-                                  PriceOn(team_, group, a), sizes ? &*sizes : nullptr);
-    }
+                                  PriceOn(team_, group, a));
     option->variants = it->second;
   }
 

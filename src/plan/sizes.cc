@@ -14,12 +14,19 @@
 //
 //   plan "packed_matmul" layout {nv: 1} when [n <= 31] schedule {tile_rows: 8, row_block: 4,
 //     parallel_loops: 0} schedule {tile_rows: 8, row_block: 8, parallel_loops: 3}
+//
+// Where prices are measured, at sizes that somebody weighed or that stand for the range, both are
+// chosen for these sizes and by the same sum: the range of a dim is cut between them, in up to
+// three stretches with a schedule each. What is between two of these sizes goes by the nearer one.
 #include "plan/sizes.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "graph/dims.h"
 #include "plan/shape_weights.h"
@@ -78,11 +85,10 @@ struct Stretch {
 class Stretches {
  public:
   Stretches(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-            const Price& price, const std::vector<SizedRegion>* known, size_t dim)
+            const Price& price, size_t dim)
       : site_(site),
         point_(point),
         price_(price),
-        known_(known),
         dim_(dim),
         range_(site.region.dims[dim]),
         space_(algorithm.space(site)) {}
@@ -108,10 +114,9 @@ class Stretches {
  private:
   double Seconds(const std::vector<SizedRegion>& sizes, const Point& point) const {
     double sum = 0;
-    for (const SizedRegion& s : sizes) sum += s.weight * price_(s.region, point);
+    for (const SizedRegion& s : sizes) sum += price_(s, point);
     return sum;
   }
-  double WorthIt() const { return known_ ? kWorthItMeasured : kWorthIt; }
 
   // One schedule for both, where it is little worse than two.
   bool Join(Stretch* a, const Stretch& b) const {
@@ -124,7 +129,7 @@ class Stretches {
       least = seconds;
       best = p;
     }
-    if (!best || (a->now + b.now) / least <= WorthIt()) return false;
+    if (!best || (a->now + b.now) / least <= kWorthIt) return false;
     a->best = Point(*best);
     a->hi = b.hi;
     a->now += b.now;
@@ -135,12 +140,9 @@ class Stretches {
 
   // The cheapest schedule for sizes from lo to hi; nullopt where it is not worth it.
   std::optional<Stretch> Best(int64_t lo, int64_t hi) const {
-    std::vector<SizedRegion> ends = KnownIn(lo, hi);
-    if (ends.empty()) {
-      ends = {AtTypical(lo)};
-      const int64_t last = SizeUpTo(range_, std::min(hi, std::max(lo, range_.Typical())));
-      if (lo < last) ends.push_back(AtTypical(last));
-    }
+    std::vector<SizedRegion> ends = {AtTypical(lo)};
+    const int64_t last = SizeUpTo(range_, std::min(hi, std::max(lo, range_.Typical())));
+    if (lo < last) ends.push_back(AtTypical(last));
     const double now = Seconds(ends, point_);
     Stretch out{lo, hi, std::move(ends), point_, now, now};
     space_.ForEach([&](const Point& p) {
@@ -150,7 +152,7 @@ class Stretches {
       out.least = seconds;
       out.best = p;
     });
-    return out.Gain() > WorthIt() ? std::optional(std::move(out)) : std::nullopt;
+    return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
   }
 
   // The dim has this size, others are typical.
@@ -161,19 +163,10 @@ class Stretches {
     out.region = AtSizes(site_.region, SizesOf(site_.region, out.sizes));
     return out;
   }
-  std::vector<SizedRegion> KnownIn(int64_t lo, int64_t hi) const {
-    std::vector<SizedRegion> out;
-    if (!known_) return out;
-    for (const SizedRegion& s : *known_) {
-      if (s.sizes[dim_] >= lo && s.sizes[dim_] <= hi) out.push_back(s);
-    }
-    return out;
-  }
 
   const ops::Site& site_;
   const Point& point_;
   const Price& price_;
-  const std::vector<SizedRegion>* known_;
   const size_t dim_;
   const Dim& range_;
   const ops::Space space_;
@@ -185,6 +178,127 @@ Expr In(const Dim& dim, int64_t lo, int64_t hi) {
   if (lo <= dim.LeastSome()) return last;
   return hi == dim.max ? first : And(first, last);
 }
+
+Variant VariantFor(const ops::Space& space, Expr when, const Point& point) {
+  Variant v{std::move(when), {}};
+  for (size_t k = 0; k < point.size(); ++k) {
+    if (!space.knobs()[k].in_layout) v.schedule.push_back(point[k]);
+  }
+  return v;
+}
+
+// A point, its place, and what it costs at each of some sizes.
+struct CostedPoint {
+  const Point* point;
+  size_t place;
+  std::vector<double> costs;
+};
+
+SizedPlan OneScheduleFor(const std::vector<SizedRegion>& sizes,
+                         const std::vector<CostedPoint>& points) {
+  SizedPlan out;
+  for (const CostedPoint& p : points) {
+    const double cost = std::accumulate(p.costs.begin(), p.costs.end(), 0.0);
+    if (!out.at.empty() && cost >= out.cost * (1 - 1e-9)) continue;
+    out = {*p.point, {}, cost, std::vector<size_t>(sizes.size(), p.place)};
+  }
+  return out;
+}
+
+// Ways to cut the range of one dim into stretches, between sizes that count.
+class Cuts {
+ public:
+  Cuts(const Dim& range, size_t dim, const std::vector<SizedRegion>& sizes,
+       const std::vector<CostedPoint>& points, const ops::Space& space)
+      : range_(range), sizes_(sizes), points_(points), space_(space) {
+    for (size_t i = 0; i < sizes.size(); ++i) places_[sizes[i].sizes[dim]].push_back(i);
+    for (const auto& [size, at] : places_) steps_.push_back(size);
+    for (size_t first = 0; first < steps_.size(); ++first) AddPartsFrom(first);
+  }
+
+  // Each schedule but that of the dearest stretch has to be worth it. Nullopt: none is.
+  std::optional<SizedPlan> Best() {
+    Extend(0, {});
+    if (best_.size() < 2) return std::nullopt;
+    return Made();
+  }
+
+ private:
+  struct Part {
+    size_t first, last;  // of steps_
+    const CostedPoint* point;
+    double cost;
+  };
+
+  // With the cheapest point for each.
+  void AddPartsFrom(size_t first) {
+    std::vector<double> costs(points_.size(), 0);
+    for (size_t last = first; last < steps_.size(); ++last) {
+      Part part{first, last, nullptr, 0};
+      for (size_t p = 0; p < points_.size(); ++p) {
+        for (const size_t i : places_.at(steps_[last])) costs[p] += points_[p].costs[i];
+        if (part.point && costs[p] >= part.cost * (1 - 1e-9)) continue;
+        part.point = &points_[p];
+        part.cost = costs[p];
+      }
+      parts_[{first, last}] = part;
+    }
+  }
+
+  void Extend(size_t first, std::vector<Part> parts) {
+    if (first == steps_.size()) {
+      double cost = 0, most = 0;
+      for (const Part& p : parts) {
+        cost += p.cost * kWorthItMeasured;
+        most = std::max(most, p.cost);
+      }
+      cost -= most * (kWorthItMeasured - 1);
+      if (!best_.empty() && cost >= least_ * (1 - 1e-9)) return;
+      best_ = std::move(parts);
+      least_ = cost;
+      return;
+    }
+    if (parts.size() > kMostVariants) return;
+    for (size_t last = first; last < steps_.size(); ++last) {
+      std::vector<Part> next = parts;
+      next.push_back(parts_.at({first, last}));
+      Extend(last + 1, std::move(next));
+    }
+  }
+
+  // The last size of the range that goes by the step and not by the next one.
+  int64_t End(size_t step) const {
+    if (step + 1 == steps_.size()) return range_.max;
+    const double middle =
+        std::sqrt(static_cast<double>(steps_[step]) * static_cast<double>(steps_[step + 1]));
+    return std::max(SizeUpTo(range_, static_cast<int64_t>(middle)), steps_[step]);
+  }
+
+  // The last of the stretches has what no variant is for.
+  SizedPlan Made() const {
+    SizedPlan out{*best_.back().point->point, {}, 0, std::vector<size_t>(sizes_.size())};
+    for (const Part& p : best_) {
+      out.cost += p.cost;
+      for (size_t step = p.first; step <= p.last; ++step) {
+        for (const size_t i : places_.at(steps_[step])) out.at[i] = p.point->place;
+      }
+      const int64_t lo = p.first == 0 ? range_.LeastSome() : End(p.first - 1) + range_.step;
+      if (&p != &best_.back())
+        out.variants.push_back(VariantFor(space_, In(range_, lo, End(p.last)), *p.point->point));
+    }
+    return out;
+  }
+
+  const Dim& range_;
+  const std::vector<SizedRegion>& sizes_;
+  const std::vector<CostedPoint>& points_;
+  const ops::Space& space_;
+  std::map<int64_t, std::vector<size_t>> places_;  // of the sizes, by that of the dim
+  std::vector<int64_t> steps_;                     // their keys
+  std::map<std::pair<size_t, size_t>, Part> parts_;
+  std::vector<Part> best_;
+  double least_ = 0;
+};
 
 }  // namespace
 
@@ -200,13 +314,12 @@ bool Rank::IsBetterThan(const Rank& other) const {
 }
 
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
-                                    const Price& price, const Price& team_price,
-                                    const std::vector<SizedRegion>* known) {
+                                    const Price& price, const Price& team_price) {
   std::vector<RankedPoint> out;
-  const std::vector<SizedRegion> sizes = known ? *known : ThreeSizes(site.region);
+  const std::vector<SizedRegion> sizes = ThreeSizes(site.region);
   const ops::Space space = algorithm.space(site);
   space.ForEach([&](const Point& point) {
-    const double seconds = price(sizes.back().region, point);
+    const double seconds = price(sizes.back(), point);
     out.push_back({point, seconds, {0, seconds, 0}});
   });
   if (sizes.size() == 1) return out;
@@ -215,26 +328,20 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
     std::map<std::vector<int64_t>, double> least;
     double least_of_all = 0;
     for (RankedPoint& p : out) {
-      p.rank.seconds = team_price(s.region, p.point);
+      p.rank.seconds = team_price(s, p.point);
       auto [it, is_new] = least.emplace(LayoutOf(space, p.point), p.rank.seconds);
       if (!is_new) it->second = std::min(it->second, p.rank.seconds);
       if (&p == &out.front() || p.rank.seconds < least_of_all) least_of_all = p.rank.seconds;
     }
-    for (RankedPoint& p : out) p.rank.elsewhere += s.weight * p.rank.seconds / least_of_all;
-    for (const auto& [layout, seconds] : least)
-      layouts[layout] += s.weight * seconds / least_of_all;
+    for (RankedPoint& p : out) p.rank.elsewhere += p.rank.seconds / least_of_all;
+    for (const auto& [layout, seconds] : least) layouts[layout] += seconds / least_of_all;
   }
-  for (RankedPoint& p : out) {
-    p.rank.layout = layouts.at(LayoutOf(space, p.point));
-    // Sizes that somebody weighed all count; else the typical one does first.
-    if (known) p.rank.seconds = p.rank.elsewhere;
-  }
+  for (RankedPoint& p : out) p.rank.layout = layouts.at(LayoutOf(space, p.point));
   return out;
 }
 
 std::vector<Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& site,
-                              const Point& point, const Price& price,
-                              const std::vector<SizedRegion>* known) {
+                              const Point& point, const Price& price) {
   std::vector<Stretch> best;
   size_t of_dim = 0;
   auto most = [](const std::vector<Stretch>& list) {
@@ -243,19 +350,57 @@ std::vector<Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& 
     return gain;
   };
   for (const size_t d : OpenDims(site.region)) {
-    std::vector<Stretch> here = Stretches(algorithm, site, point, price, known, d)();
+    std::vector<Stretch> here = Stretches(algorithm, site, point, price, d)();
     if (most(here) <= most(best)) continue;
     best = std::move(here);
     of_dim = d;
   }
   std::vector<Variant> out;
   const ops::Space space = algorithm.space(site);
-  for (const Stretch& s : best) {
-    Variant v{In(site.region.dims[of_dim], s.lo, s.hi), {}};
-    for (size_t k = 0; k < s.best.size(); ++k) {
-      if (!space.knobs()[k].in_layout) v.schedule.push_back(s.best[k]);
+  for (const Stretch& s : best)
+    out.push_back(VariantFor(space, In(site.region.dims[of_dim], s.lo, s.hi), s.best));
+  return out;
+}
+
+std::vector<TimedPoint> PointsAt(const ops::Algorithm& algorithm, const ops::Site& site,
+                                 const Price& price, const std::vector<SizedRegion>& sizes) {
+  std::vector<TimedPoint> out;
+  algorithm.space(site).ForEach([&](const Point& point) {
+    TimedPoint& p = out.emplace_back(TimedPoint{point, {}});
+    for (const SizedRegion& s : sizes) p.seconds.push_back(price(s, point));
+  });
+  return out;
+}
+
+std::vector<SizedPlan> PlansAt(const ops::Algorithm& algorithm, const ops::Site& site,
+                               const std::vector<TimedPoint>& points,
+                               const std::vector<SizedRegion>& sizes,
+                               const std::vector<double>& least) {
+  if (points.empty()) return {};
+  const ops::Space space = algorithm.space(site);
+  std::vector<std::vector<int64_t>> layouts;
+  std::vector<std::vector<CostedPoint>> costed;  // by layout
+  for (size_t place = 0; place < points.size(); ++place) {
+    const TimedPoint& p = points[place];
+    const std::vector<int64_t> layout = LayoutOf(space, p.point);
+    const auto at = std::find(layouts.begin(), layouts.end(), layout);
+    const auto of = static_cast<size_t>(at - layouts.begin());
+    if (at == layouts.end()) {
+      layouts.push_back(layout);
+      costed.emplace_back();
     }
-    out.push_back(std::move(v));
+    CostedPoint& c = costed[of].emplace_back(CostedPoint{&p.point, place, {}});
+    for (size_t i = 0; i < sizes.size(); ++i)
+      c.costs.push_back(sizes[i].weight * p.seconds[i] / std::max(least[i], 1e-12));
+  }
+  std::vector<SizedPlan> out;
+  for (const std::vector<CostedPoint>& of : costed) {
+    SizedPlan best = OneScheduleFor(sizes, of);
+    for (const size_t dim : OpenDims(site.region)) {
+      std::optional<SizedPlan> cut = Cuts(site.region.dims[dim], dim, sizes, of, space).Best();
+      if (cut && cut->cost < best.cost * (1 - 1e-9)) best = *std::move(cut);
+    }
+    out.push_back(std::move(best));
   }
   return out;
 }

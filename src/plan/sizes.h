@@ -11,8 +11,9 @@
 
 namespace tenon::plan {
 
-/// Seconds of one launch of a region, whose anchor and algorithm are known, at a point.
-using Price = std::function<double(const graph::Graph& region, const ops::Point& point)>;
+/// Seconds of one launch of a region, whose anchor and algorithm are known, at some sizes and a
+/// point.
+using Price = std::function<double(const SizedRegion& at, const ops::Point& point)>;
 
 /// How good a point is: first the layouts that it gives to weights, which all sizes share, then its
 /// schedule, at typical sizes and then at others. Less is better; differences that sums in another
@@ -29,18 +30,39 @@ struct RankedPoint {
 /// All points of the algorithm's space in its order. Where no dims are open, a point's rank is its
 /// seconds. Else `team_price` decides: a layout is as good as its best schedules are at each of
 /// some sizes, relative to the best of all there (another schedule can be taken at some sizes,
-/// another layout cannot); of schedules those count that are best at typical sizes. `known`: the
-/// sizes that count instead, by their weights, for layouts and schedules alike; null: nobody says.
+/// another layout cannot); of schedules those count that are best at typical sizes.
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
-                                    const Price& price, const Price& team_price,
-                                    const std::vector<SizedRegion>* known = nullptr);
+                                    const Price& price, const Price& team_price);
 
 /// Where in the range of one dim another schedule, with the layouts that `point` has, is better by
 /// a good part than `point`: up to two stretches of that dim, which do not overlap. Other dims have
-/// their typical sizes. Empty where nothing is gained, or no dim is open. Of `known` sizes those
-/// within a stretch say what is best there.
+/// their typical sizes. Empty where nothing is gained, or no dim is open.
 std::vector<graph::Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& site,
-                                     const ops::Point& point, const Price& price,
-                                     const std::vector<SizedRegion>* known = nullptr);
+                                     const ops::Point& point, const Price& price);
+
+/// A point, and its seconds at each of some sizes.
+struct TimedPoint {
+  ops::Point point;
+  std::vector<double> seconds;
+};
+/// All points of the algorithm's space, in its order.
+std::vector<TimedPoint> PointsAt(const ops::Algorithm& algorithm, const ops::Site& site,
+                                 const Price& price, const std::vector<SizedRegion>& sizes);
+
+/// The schedules that a layout of weights is best with at sizes that count.
+struct SizedPlan {
+  ops::Point point;                      // where no variant is for
+  std::vector<graph::Variant> variants;  // for stretches of one dim
+  double cost = 0;                       // times over the least ones, by the weights of the sizes
+  std::vector<size_t> at = {};           // of the points, which it takes at each of the sizes
+};
+/// For each layout that the algorithm's points give to weights, in their order, the cheapest plan
+/// for these sizes of the site's region: one schedule for all, or, where that saves a part that is
+/// worth the code, up to three for stretches of the range of one dim. A size costs its seconds over
+/// `least` of it, so that no size decides because it takes longer.
+std::vector<SizedPlan> PlansAt(const ops::Algorithm& algorithm, const ops::Site& site,
+                               const std::vector<TimedPoint>& points,
+                               const std::vector<SizedRegion>& sizes,
+                               const std::vector<double>& least);
 
 }  // namespace tenon::plan

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "plan/region.h"
+#include "plan/sizes.h"
 #include "plan/space.h"
 #include "tune/boosted_trees.h"
 #include "tune/coverage.h"
@@ -233,15 +234,27 @@ class Session {
     run->state.sample = run->sample.size();
   }
 
-  // Neighbours of the best of the sample, and of nothing else that was tried: so that a session
-  // that goes on where it was killed tries the same points.
+  // Neighbours of the best of the sample, and of nothing else that was tried, by what its records
+  // say and not by what leads: so that a session that goes on where it was killed tries the same
+  // points.
   void CoverNeighbours(TaskRun* run) {
     run->has_neighbours = true;
+    // What cannot be read cannot be written either, which the next attempt says.
+    const Expected<LogContents> contents = log_->Read();
+    if (!contents) return;
+    std::map<std::string, double> measured;
+    for (const Record& r : contents->records) {
+      const Record here = RecordHere();
+      const bool counts = r.kernel == run->task->kernel && r.outcome == kOk &&
+                          r.machine == here.machine && r.target == here.target &&
+                          r.team == here.team && r.cache == here.cache;
+      if (counts) measured.emplace(r.Trace(), r.seconds);
+    }
     std::vector<std::pair<double, size_t>> order;
     for (const size_t place : run->sample) {
-      const auto known = run->known.find(place);
-      if (known != run->known.end() && known->second.outcome == kOk)
-        order.emplace_back(known->second.seconds, place);
+      const auto seconds = measured.find(run->task->candidates[place].Trace());
+      if (run->known.contains(place) && seconds != measured.end())
+        order.emplace_back(seconds->second, place);
     }
     std::sort(order.begin(), order.end());
     if (order.size() > kNeighboursOf) order.resize(kNeighboursOf);
@@ -271,7 +284,7 @@ class Session {
     pass();
     if (run->cover.empty()) return;
     run->next = run->cover.front();
-    run->state.gain = run->state.Weighed(SecondsOf(*run));
+    run->state.gain = Gain(*run, SecondsOf(*run));
   }
 
   Status Enqueue(TaskRun* run, size_t place, bool opens, Expected<LoweredCandidate> lowered) {
@@ -421,6 +434,9 @@ class Session {
       if (options_.exhaustive > 0) BeginCover(&run);
     }
     GrowTrees();
+    for (auto& run : runs_) {
+      if (run.state.best_seconds > 0) FindTrusted(run);
+    }
     for (auto& run : runs_) Consider(&run);
     return Ok();
   }
@@ -493,6 +509,86 @@ class Session {
     }
   }
 
+  // ---- Kernels of open sizes ----
+
+  std::vector<TaskRun*> SizesOf(const TaskRun& run) {
+    std::vector<TaskRun*> out;
+    for (auto& other : runs_) {
+      const bool is_one = !run.task->open.empty() && other.task->open == run.task->open;
+      if (is_one || &other == &run) out.push_back(&other);
+    }
+    return out;
+  }
+
+  // Seconds of one launch that are saved, as the whole has them. Plans hold each size against its
+  // own best, so a part of one is as much as that part of another, and the sizes of a kernel count
+  // together for what it takes.
+  double Gain(const TaskRun& run, double seconds) {
+    double whole = 0, own = SecondsOf(run);
+    if (run.task->open.empty() || own <= 0) return run.state.Weighed(seconds);
+    for (const TaskRun* other : SizesOf(run)) whole += other->task->weight * SecondsOf(*other);
+    return run.state.Weighed(seconds) * whole / own;
+  }
+
+  // What a plan would take at this size of a point; as planning by the log has it (LogPrices).
+  double PriceOf(const TaskRun& run, size_t place) const {
+    const Candidate& c = run.task->candidates[place];
+    const auto known = run.known.find(place);
+    if (known != run.known.end())
+      return known->second.outcome == kOk ? known->second.seconds : c.predicted * 1e3;
+    const Gaussian residual = model_.Predict(c.features, c.algorithm->name, run.task->kernel);
+    return c.predicted * std::exp(residual.mean + std::sqrt(residual.variance));
+  }
+
+  // A plan is chosen for all sizes together and may take at one of them what was never tried there.
+  void FindTrusted(const TaskRun& run) {
+    const std::vector<TaskRun*> runs = SizesOf(run);
+    for (const TaskRun* r : runs) trusted_.erase(r);
+    if (run.task->open.empty() || options_.exhaustive > 0) return;
+    const graph::NodeId node = plan::FindKernel(run.task->graph, kFunction).value();
+    const graph::Group group = graph::GroupOf(run.task->graph, node);
+    const ops::Site site{group.region, group.anchor, machine_};
+    std::vector<plan::SizedRegion> sizes;
+    std::vector<double> least;
+    std::map<std::string, std::vector<size_t>> places;  // of a trace, at each size that has it
+    for (const TaskRun* r : runs) {
+      plan::SizedRegion& size = sizes.emplace_back();
+      size.weight = r->task->weight;
+      for (const graph::Dim& d : group.region.dims)
+        size.sizes.push_back(AsInt(r->task->sizes.at(d.var.get())).value_or(0));
+      for (size_t i = 0; i < r->task->candidates.size(); ++i) {
+        std::vector<size_t>& at = places[r->task->candidates[i].Trace()];
+        if (at.size() + 1 == sizes.size()) at.push_back(i);
+        if (least.size() < sizes.size()) least.push_back(PriceOf(*r, i));
+        least.back() = std::min(least.back(), PriceOf(*r, i));
+      }
+    }
+    std::map<const ops::Algorithm*, std::vector<plan::TimedPoint>> points;
+    std::map<const ops::Algorithm*, std::vector<std::vector<size_t>>> at;  // their places
+    for (const Candidate& c : run.task->candidates) {
+      const std::vector<size_t>& everywhere = places.at(c.Trace());
+      if (everywhere.size() < runs.size()) continue;
+      plan::TimedPoint& p = points[c.algorithm].emplace_back(plan::TimedPoint{c.point, {}});
+      for (size_t i = 0; i < runs.size(); ++i)
+        p.seconds.push_back(PriceOf(*runs[i], everywhere[i]));
+      at[c.algorithm].push_back(everywhere);
+    }
+    double cost = 0;
+    std::vector<size_t> best;
+    for (const ops::Algorithm* algorithm : ops::Algorithms()) {
+      for (const plan::SizedPlan& p :
+           plan::PlansAt(*algorithm, site, points[algorithm], sizes, least)) {
+        if (!best.empty() && p.cost >= cost) continue;
+        cost = p.cost;
+        best.clear();
+        for (size_t i = 0; i < runs.size(); ++i) best.push_back(at[algorithm][p.at[i]][i]);
+      }
+    }
+    for (size_t i = 0; i < best.size(); ++i) {
+      if (!runs[i]->tried.contains(best[i])) trusted_[runs[i]] = best[i];
+    }
+  }
+
   // What is expected of the run's points: its gain, and which of them to try.
   void Consider(TaskRun* run) {
     run->state.gain = 0;
@@ -514,7 +610,14 @@ class Session {
     }
     // Leaders are tried whatever the model thinks of them: it learns from what differs.
     if (!run->leaders.empty()) run->next = run->leaders.back();
-    run->state.gain = run->state.Weighed(most * seconds);
+    run->state.gain = Gain(*run, most * seconds);
+    // What a plan of open sizes would take on trust may be slower than what was measured.
+    const auto trusted = trusted_.find(run);
+    if (trusted == trusted_.end() || run->tried.contains(trusted->second)) return;
+    const Candidate& c = run->task->candidates[trusted->second];
+    run->next = trusted->second;
+    run->state.gain =
+        std::max(run->state.gain, Gain(*run, std::sqrt(Opinion(*run, c).variance) * seconds));
   }
 
   bool IsOver() {
@@ -664,7 +767,8 @@ class Session {
 
   void Tell(TaskRun* run, std::string event) {
     GrowTrees();
-    Consider(run);
+    FindTrusted(*run);
+    for (TaskRun* size : SizesOf(*run)) Consider(size);
     if (state_.trials % kOpinionTrials == 0) {
       for (auto& other : runs_) Consider(&other);
     }
@@ -688,6 +792,8 @@ class Session {
   const Clock::time_point start_ = Clock::now();
   std::vector<TaskRun> runs_;
   std::map<const TaskRun*, int> first_choices_;  // that failed
+  // Of kernels of open sizes: what a plan by what is known would take there and nobody tried.
+  std::map<const TaskRun*, size_t> trusted_;
   ResidualModel model_;
   GrowingTrees trees_;
   SessionState state_;
