@@ -79,6 +79,7 @@ class Outliner {
     Learn(path, &analyzer_);
     hoisted_ = CommonGuards();
     for (const Expr& c : hoisted_) analyzer_.Assume(c);
+    LearnPositiveSizes(path);
     FreeTripCounts();
     FindParams();
     for (Param& p : params_) {
@@ -132,6 +133,26 @@ class Outliner {
       std::erase_if(out, [&](const Expr& c) { return !IsAmong(c, own); });
     }
     return out;
+  }
+
+  // What is above an index is positive: where the row r < n * 2 is there, n is no 0, and so r % n
+  // is a place below n.
+  void LearnPositiveSizes(const std::vector<Stmt>& path) {
+    std::vector<Expr> guards = hoisted_;
+    for (size_t i = 0; i + 1 < path.size(); ++i) {
+      const auto* branch = As<If>(path[i]);
+      if (branch != nullptr && path[i + 1] == branch->then_body) {
+        const std::vector<Expr> own = Conjuncts(branch->condition);
+        guards.insert(guards.end(), own.begin(), own.end());
+      }
+    }
+    for (const Expr& guard : guards) {
+      const auto* less = As<Binary>(guard);
+      if (less != nullptr && less->op == BinaryOp::kLt && less->lhs->dtype.IsIndex() &&
+          analyzer_.CanProve(Ge(less->lhs, IndexConst(0)))) {
+        analyzer_.Assume(Ge(less->rhs, IndexConst(1)));
+      }
+    }
   }
 
   static bool IsAmong(const Expr& e, const std::vector<Expr>& list) {
