@@ -311,13 +311,14 @@ class OpenSizesTest : public SampledKernelsTest {
 };
 
 TEST_F(OpenSizesTest, WhatPlansTakeWasMeasuredAtEachOfThem) {
+  // Few, so that a size that is waited with gets none.
   Expected<Log> log = Log::Open(folder_ / "open");
   ASSERT_TRUE(log);
   SessionOptions options;
-  options.trials = 60;
+  options.trials = 8;
   const SessionState state = Session(&*log, options);
-  EXPECT_EQ(state.trials, 60);
-  for (const TaskState& t : state.tasks) EXPECT_GE(t.trials, 5) << t.name;
+  EXPECT_EQ(state.trials, 8);
+  for (const TaskState& t : state.tasks) EXPECT_GE(t.trials, 1) << t.name;
 
   const LogContents contents = log->Read().value();
   const LogPrices prices(contents, {"", machine_.target->ToString(), 1, "warm"}, machine_);
