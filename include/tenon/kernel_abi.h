@@ -200,8 +200,9 @@ typedef struct tn_device_map {
  * PTX, which ends in a zero byte. OpenCL: source. */
 typedef struct tn_device_image {
   uint64_t offset, bytes;
-  uint32_t form; /* offset of what it is, for errors: "cubin for sm_90a" */
-  uint32_t reserved;
+  uint32_t form;    /* offset of what it is, for errors: "cubin for sm_90a" */
+  uint32_t without; /* of TN_LAUNCH_…: what kernels are not launched with in this form, because */
+                    /* its code has nothing for it */
 } tn_device_image;
 
 /* What the devices of one process have of a library: zero-initialised data of the library, private

@@ -231,7 +231,7 @@ void CheckMeetings(const VerifyContext& c, const Target& target) {
     c.Error("{} is cooperative, but {} has no launches whose blocks wait for each other",
             AskerOf(*cooperative), target.ShortName());
   }
-  if (c.func.attrs.Has(kAwaitsAttr) && !target.Can(Ability::kDependentLaunches)) {
+  if (c.func.attrs.Has(kAwaitsAttr) && !target.CanInPart(Ability::kDependentLaunches)) {
     c.Error("dependent_launch needs {}, but the target is {}",
             FeatureFor(Ability::kDependentLaunches), target.ShortName());
   }

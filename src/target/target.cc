@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "support/check.h"
@@ -58,6 +59,13 @@ std::string FormatGpu(const TargetKind& kind, const GpuLimits& gpu) {
   add("registers_per_block", gpu.registers_per_block, row.registers_per_block);
   add("thread_warp_size", gpu.thread_warp_size, row.thread_warp_size);
   return out;
+}
+
+// A name with a letter at its end is of units that later generations do not have.
+bool ArchOffers(std::string_view arch, std::string_view feature) {
+  const bool alone = feature.back() == 'a';
+  if (alone && arch != kEverything) return arch == feature;
+  return GpuGeneration(arch) >= GpuGeneration(feature);
 }
 
 }  // namespace
@@ -182,13 +190,22 @@ bool Target::Can(Ability ability) const {
   return false;
 }
 
-// A name with a letter at its end is of units that later generations do not have.
+bool Target::CanAs(std::string_view arch, Ability ability) const {
+  for (const AbilityRow& row : kind_->abilities) {
+    if (row.ability == ability) return row.feature.empty() || ArchOffers(arch, row.feature);
+  }
+  return false;
+}
+
+bool Target::CanInPart(Ability ability) const {
+  const std::vector<std::string> archs = Split(gpu_.arch, ',');
+  return std::any_of(archs.begin(), archs.end(),
+                     [&](const std::string& arch) { return CanAs(arch, ability); });
+}
+
 bool Target::Offers(std::string_view feature) const {
   if (feature.empty() || kind_->family == Family::kPlainCpu) return true;
-  if (!IsDevice()) return Has(feature);
-  const bool alone = feature.back() == 'a';
-  if (alone && gpu_.arch != kEverything) return gpu_.arch == feature;
-  return GpuGeneration(gpu_.arch) >= GpuGeneration(feature);
+  return IsDevice() ? ArchOffers(gpu_.arch, feature) : Has(feature);
 }
 
 std::string Target::ShortName() const {

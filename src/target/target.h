@@ -60,7 +60,13 @@ class Target {
 
   /// What memory of the target lies on.
   const DeviceRow& device() const;
+  /// Of a device of several architectures: whether all of them can.
   bool Can(Ability ability) const;
+  /// Whether one of them can. Code of the others does without: it says so by itself, and its
+  /// launches are told by what is noted of it (tn_device_image).
+  bool CanInPart(Ability ability) const;
+  /// Whether this architecture can, by its name: "sm_90a".
+  bool CanAs(std::string_view arch, Ability ability) const;
   /// Whether it has a unit: a feature of its CPU, the generation of a device; a plain CPU offers
   /// all.
   bool Offers(std::string_view feature) const;

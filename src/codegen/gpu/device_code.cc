@@ -129,6 +129,7 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
     row.form = packer.Text(images[i].form);
     row.offset = packer.Append(images[i].bytes, kImageAlign);
     row.bytes = images[i].bytes.size();
+    row.without = images[i].overlaps ? 0 : TN_LAUNCH_DEPENDENT;
     packer.Image(i, row);
   }
   return std::vector<DataBlob>{

@@ -13,6 +13,7 @@ namespace tenon::codegen {
 struct DeviceImage {
   std::string form;  // for errors: "cubin for sm_90a"
   std::string bytes;
+  bool overlaps = false;  // its kernels wait by themselves where they are launched early
 };
 
 /// Code of a module's kernels.

@@ -19,7 +19,7 @@ Expected<DeviceCode> MakeOpenClCode(const Module& kernels, const Target& target)
   DeviceCode out;
   TN_ASSIGN_OR_RETURN(out.source, EmitOpenCl(kernels, target, {}));
   out.files["cl"] = out.source;
-  out.images.push_back({"OpenCL C", out.source});
+  out.images.push_back({"OpenCL C", out.source, false});
   return out;
 }
 

@@ -57,7 +57,8 @@ int32_t RaiseFor(const tn_device_code* code, uint32_t kernel, int32_t device_id,
 
 // The first image that the device takes; null + error where it takes none. What has no room is
 // right code: the next image would be another of the same kernels, which others have not measured.
-void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id) {
+void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
+                 uint32_t* out_without) {
   const auto* images = reinterpret_cast<const tn_device_image*>(Kernels(code) + code->num_kernels);
   const char* form = "";
   for (uint32_t i = 0; i < code->num_images; ++i) {
@@ -65,6 +66,7 @@ void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t
     form = At<char>(code, images[i].form);
     void* module = nullptr;
     if (driver.module_load(device_id, At<char>(code, images[i].offset), bytes, &module) == 0) {
+      *out_without = images[i].without;
       return module;
     }
     if (IsOutOfMemory()) break;
@@ -81,7 +83,7 @@ LoadedCode* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t
     SetError("MemoryError", "out of memory");
     return nullptr;
   }
-  loaded->module = LoadModule(driver, code, device_id);
+  loaded->module = LoadModule(driver, code, device_id, &loaded->without);
   bool found = loaded->module != nullptr;
   for (uint32_t i = 0; found && i < count; ++i) {
     const tn_device_kernel& row = Kernels(code)[i];
@@ -192,7 +194,8 @@ int32_t LaunchDeviceCode(const tn_device_code* code, int32_t kernel, const int64
   }
   for (uint32_t i = 0; i < 2; ++i) launch.forms[i] = call->code->forms(number)[i];
   for (int i = 0; i < 3; ++i) launch.cluster[i] = row.cluster[i];
-  launch.attributes = row.launch & (alone ? ~TN_LAUNCH_DEPENDENT : ~0);
+  launch.attributes = row.launch & ~call->code->without;
+  if (alone) launch.attributes &= ~uint32_t{TN_LAUNCH_DEPENDENT};
   launch.shared_bytes = row.shared_bytes;
   launch.stream = call->stream;
   launch.args = args;

@@ -20,6 +20,7 @@ struct Recording;
 /// The library's code on one device.
 struct LoadedCode {
   void* module;
+  uint32_t without;  // of TN_LAUNCH_…: of the image that was loaded
 
   /// Two by the number of the kernel: for any addresses, and for aligned ones (null: the same).
   /// Behind this object.

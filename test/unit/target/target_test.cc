@@ -153,6 +153,13 @@ TEST(Target, SeveralArchitecturesAreOneTarget) {
   EXPECT_TRUE(target.Offers("sm_80"));
   EXPECT_FALSE(target.Offers("sm_86"));
   EXPECT_FALSE(target.Offers("sm_90a"));
+  EXPECT_FALSE(target.Can(Ability::kDependentLaunches));
+  EXPECT_TRUE(target.CanInPart(Ability::kDependentLaunches));
+  EXPECT_FALSE(target.CanAs("sm_86", Ability::kDependentLaunches));
+  EXPECT_TRUE(target.CanAs("sm_90a", Ability::kDependentLaunches));
+  EXPECT_FALSE(Must("cuda -arch=sm_80,sm_86").CanInPart(Ability::kDependentLaunches));
+  EXPECT_TRUE(Must("cuda -arch=null").CanInPart(Ability::kDependentLaunches));
+  EXPECT_FALSE(Must("opencl").CanInPart(Ability::kDependentLaunches));
   EXPECT_NE(Error("cuda -arch=sm_80,sm_99").find("'sm_99'"), std::string::npos);
   EXPECT_NE(Error("cuda -arch=sm_80,").find("valid:"), std::string::npos);
   EXPECT_NE(Error("cuda -arch=sm_80,null").find("beside others"), std::string::npos);

@@ -6,7 +6,7 @@
 // which the target's back end can write, and whose feature it has, carries attribute `intrinsic`:
 // the back end writes the operation in place of a call of it. No other function carries it: what
 // merely has a row's name is compiled as it stands, as are all rows for a target without the unit.
-// (The feature is no condition in C source, which asks its compiler with #if.)
+// (The feature is no condition in source that asks its compiler with #if: C, launches of CUDA.)
 // Why first: later passes rewrite the bodies that are compared here.
 #pragma once
 

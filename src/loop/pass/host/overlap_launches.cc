@@ -113,7 +113,7 @@ bool IsShort(const PrimFunc& kernel, const LaunchPlaces& own) {
 
 bool MayOverlap(const PrimFunc& kernel) {
   return kernel.func_kind == FuncKind::kKernel && kernel.IsForDevice() && kernel.target &&
-         kernel.target->Can(Ability::kDependentLaunches) && !kernel.attrs.Has(kAwaitsAttr) &&
+         kernel.target->CanInPart(Ability::kDependentLaunches) && !kernel.attrs.Has(kAwaitsAttr) &&
          !kernel.attrs.Has(kPrecedesAttr) && !kernel.attrs.Has(kCooperativeAttr);
 }
 
