@@ -471,9 +471,14 @@ Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueI
                      item);
     }
     for (const Constraint& c : region.constraints) Require(c.holds, c.asker);
+    // What the region itself asks of its sizes; the rest it has from here, also of those that are
+    // found while a call runs, of which nothing can be asked.
     for (const Dim& d : region.dims) {
-      Require(Le(d.var, IndexConst(d.max)), d.asker);
-      Require(Ge(d.var, IndexConst(d.min)), d.asker);
+      const auto known = std::find_if(graph_.dims.begin(), graph_.dims.end(),
+                                      [&](const Dim& own) { return own.var == d.var; });
+      const bool own = known == graph_.dims.end();
+      if (own || d.max < known->max) Require(Le(d.var, IndexConst(d.max)), d.asker);
+      if (own || d.min > known->min) Require(Ge(d.var, IndexConst(d.min)), d.asker);
     }
     region.constraints.clear();
     region.dims = graph_.dims;

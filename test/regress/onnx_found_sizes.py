@@ -44,6 +44,9 @@ BODIES = {
     "names": ("t = Concat<axis = 0>(p, q)  u = Unsqueeze(p, ones)  v = Mul(u, q)  w = Reshape(v, all)  c = Cast<to = 9>(w)  z = Compress<axis = 0>(w, c)"
               "  x = Concat<axis = 0>(t, w)  y = Concat<axis = 0>(x, z)", True),
     "branches": ("y = If(cond) <then_branch = yes() => (float[k] u) { u = Add(p, q) }, else_branch = no() => (float[l] v) { v = Mul(p, q) }>", True),
+    # A determinant is a loop: it has the sizes around it, and asks nothing of those that it does not touch.
+    "beside_a_loop": ("t = Shape(a2)  u = Cast<to = 1>(t)  v = ReduceSum<keepdims = 0>(u)  e = Constant<value_ints = [2, 2]>()  w = Expand(v, e)"
+                      "  d = Det(w)  x = Mul(p, d)  y = Add(x, q)", True),
     "loop": ("n = Constant<value_int = 2>()  y = Loop(n, cond, p) <body = step(int64 i, bool go, float[k] x) => (bool on, float[l] z)"
              " { on = Identity(go)  z = Add(x, q) }>", True),
 }
