@@ -206,10 +206,10 @@ SizedPlan OneScheduleFor(const std::vector<SizedRegion>& sizes,
 }
 
 // Ways to cut the range of one dim into stretches, between sizes that count.
-class Cuts {
+class RangeCuts {
  public:
-  Cuts(const Dim& range, size_t dim, const std::vector<SizedRegion>& sizes,
-       const std::vector<CostedPoint>& points, const ops::Space& space)
+  RangeCuts(const Dim& range, size_t dim, const std::vector<SizedRegion>& sizes,
+            const std::vector<CostedPoint>& points, const ops::Space& space)
       : range_(range), sizes_(sizes), points_(points), space_(space) {
     for (size_t i = 0; i < sizes.size(); ++i) places_[sizes[i].sizes[dim]].push_back(i);
     for (const auto& [size, at] : places_) steps_.push_back(size);
@@ -397,7 +397,7 @@ std::vector<SizedPlan> PlansAt(const ops::Algorithm& algorithm, const ops::Site&
   for (const std::vector<CostedPoint>& of : costed) {
     SizedPlan best = OneScheduleFor(sizes, of);
     for (const size_t dim : OpenDims(site.region)) {
-      std::optional<SizedPlan> cut = Cuts(site.region.dims[dim], dim, sizes, of, space).Best();
+      std::optional<SizedPlan> cut = RangeCuts(site.region.dims[dim], dim, sizes, of, space).Best();
       if (cut && cut->cost < best.cost * (1 - 1e-9)) best = *std::move(cut);
     }
     out.push_back(std::move(best));
