@@ -242,9 +242,9 @@ class Session {
     // What cannot be read cannot be written either, which the next attempt says.
     const Expected<LogContents> contents = log_->Read();
     if (!contents) return;
+    const Record here = RecordHere();
     std::map<std::string, double> measured;
     for (const Record& r : contents->records) {
-      const Record here = RecordHere();
       const bool counts = r.kernel == run->task->kernel && r.outcome == kOk &&
                           r.machine == here.machine && r.target == here.target &&
                           r.team == here.team && r.cache == here.cache;
