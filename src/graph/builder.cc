@@ -475,10 +475,10 @@ Expected<std::vector<ValueId>> Builder::AddRegions(OpKind op, std::vector<ValueI
     // found while a call runs, of which nothing can be asked.
     for (const Dim& d : region.dims) {
       const auto known = std::find_if(graph_.dims.begin(), graph_.dims.end(),
-                                      [&](const Dim& own) { return own.var == d.var; });
-      const bool own = known == graph_.dims.end();
-      if (own || d.max < known->max) Require(Le(d.var, IndexConst(d.max)), d.asker);
-      if (own || d.min > known->min) Require(Ge(d.var, IndexConst(d.min)), d.asker);
+                                      [&](const Dim& outer) { return outer.var == d.var; });
+      const bool is_own = known == graph_.dims.end();
+      if (is_own || d.max < known->max) Require(Le(d.var, IndexConst(d.max)), d.asker);
+      if (is_own || d.min > known->min) Require(Ge(d.var, IndexConst(d.min)), d.asker);
     }
     region.constraints.clear();
     region.dims = graph_.dims;

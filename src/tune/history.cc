@@ -67,6 +67,11 @@ void Settle(const std::map<std::string, Measured>& measured, KernelHistory* out)
 
 }  // namespace
 
+bool Counts(const Record& r, const Circumstances& c) {
+  return (c.machine.empty() || r.machine == c.machine) && r.target == c.target &&
+         r.team == c.team && (c.cache.empty() || r.cache == c.cache) && HasEpoch(r);
+}
+
 bool KernelHistory::IsBanned(const std::string& trace) const {
   const auto died = deaths.find(trace);
   return failed.contains(trace) || (died != deaths.end() && died->second >= 2);
@@ -76,9 +81,7 @@ History History::Of(const LogContents& contents, const Circumstances& c) {
   History out;
   std::map<std::string, std::map<std::string, Measured>> measured;
   for (const Record& r : contents.records) {
-    const bool same = (c.machine.empty() || r.machine == c.machine) && r.target == c.target &&
-                      r.team == c.team && (c.cache.empty() || r.cache == c.cache) && HasEpoch(r);
-    if (!same) {
+    if (!Counts(r, c)) {
       ++out.others_;
       continue;
     }

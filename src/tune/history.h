@@ -23,6 +23,9 @@ struct Circumstances {
   std::string cache = "";  // state of the caches: "warm", "far weights"; "": any
 };
 
+/// Whether the record was measured in these circumstances, of an algorithm as it is today.
+bool Counts(const Record& record, const Circumstances& circumstances);
+
 /// The state of the caches that kernels are measured in, as records have it.
 inline const char* CacheState(bool far_weights) { return far_weights ? "far weights" : "warm"; }
 

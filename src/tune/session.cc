@@ -242,13 +242,12 @@ class Session {
     // What cannot be read cannot be written either, which the next attempt says.
     const Expected<LogContents> contents = log_->Read();
     if (!contents) return;
-    const Record here = RecordHere();
+    const Circumstances here{options_.machine, target_, options_.team,
+                             CacheState(options_.far_weights)};
     std::map<std::string, double> measured;
     for (const Record& r : contents->records) {
-      const bool counts = r.kernel == run->task->kernel && r.outcome == kOk &&
-                          r.machine == here.machine && r.target == here.target &&
-                          r.team == here.team && r.cache == here.cache;
-      if (counts) measured.emplace(r.Trace(), r.seconds);
+      if (r.kernel == run->task->kernel && r.outcome == kOk && Counts(r, here))
+        measured.emplace(r.Trace(), r.seconds);
     }
     std::vector<std::pair<double, size_t>> order;
     for (const size_t place : run->sample) {
