@@ -1,4 +1,4 @@
-"""Computations of the peers' kernels in tensor expressions, as Tenon and TVM alike have them (peer_sketches.py, peer_metaschedule.py).
+"""Computations of the peers' kernels in tensor expressions, as Tenon and TVM alike have them (peer_sketches.py, peer_metaschedule.py; sketch_suite.py).
 
 A function of sizes gives placeholders and, last, the result.
 """
