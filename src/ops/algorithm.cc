@@ -8,6 +8,7 @@
 #include "graph/dims.h"
 #include "ir/print.h"
 #include "ir/visit.h"
+#include "ops/fusing.h"
 #include "support/check.h"
 #include "support/strings.h"
 
@@ -39,7 +40,14 @@ bool Applies(const Algorithm& algorithm, const Site& site) {
     const auto& ops = algorithm.ops;
     if (std::find(ops.begin(), ops.end(), site.node().op) == ops.end()) return false;
   }
-  return algorithm.applies(site);
+  return (algorithm.takes_sums || !HasSums(site)) && algorithm.applies(site);
+}
+
+bool HasSums(const Site& site) {
+  const auto& nodes = site.region.nodes;
+  const auto anchor = static_cast<size_t>(site.anchor == graph::kNoNode ? 0 : site.anchor);
+  return std::any_of(nodes.begin(), nodes.begin() + static_cast<long>(anchor),
+                     [](const graph::Node& n) { return !HasElementDefinition(n.op); });
 }
 
 std::vector<int64_t> Site::Sizes(const graph::TensorType& type) const {

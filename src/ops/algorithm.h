@@ -105,12 +105,17 @@ struct Algorithm {
   /// Of its schedules: one more whenever a point's trace becomes another, so that what was measured
   /// of it before counts no more (a test compares; test/hashes/traces.json).
   int epoch = 1;
+  /// Whether its kernels compute others' sums as well, which the anchor's operands are made of:
+  /// blocks that nobody marked.
+  bool takes_sums = false;
 };
 
 /// All rows, the definition last: it applies always.
 std::span<const Algorithm* const> Algorithms();
 /// Null where there is none of that name.
 const Algorithm* FindAlgorithm(std::string_view name);
+/// Whether something in front of the anchor is no expression of elements either.
+bool HasSums(const Site& site);
 /// Whether the row is one for this operator, and applies.
 bool Applies(const Algorithm& algorithm, const Site& site);
 

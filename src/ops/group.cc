@@ -56,10 +56,7 @@ Group::Group(const KernelRequest& request) : request_(request) {
   for (size_t v = 0; v < g.values.size(); ++v) {
     if (g.values[v].IsConstant()) values_[v] = Immediate(g.values[v]);
   }
-  for (size_t n = 0; n < g.nodes.size(); ++n) {
-    if (!HasElementDefinition(g.nodes[n].op) && anchor_ == graph::kNoNode)
-      anchor_ = static_cast<graph::NodeId>(n);
-  }
+  anchor_ = AnchorOf(g);
 }
 
 // Reads a parameter at logical indices. Where the kernel computes padding (ragged), an axis of that

@@ -6,6 +6,8 @@
 //                                      threads over j: a part of the sum; the parts are combined
 //                                      out0[i] = the sum
 //
+// Sums that a row is computed with come first, by the threads of the row.
+//
 // Long rows have a block of threads each. Of short ones a block has several: along threadIdx.y
 // where they are so few that their elements want a thread each, else a thread has a row.
 #include "ops/held_rows.h"
@@ -39,6 +41,10 @@ class HeldRowsScheduler {
       : s_(s), machine_(machine), held_(std::move(held)) {}
 
   bool Run() {
+    for (const std::string& block : s_.GetBlocks()) {
+      if (block == held_) break;
+      before_.push_back(block);
+    }
     Names rows, columns;
     if (!SplitAxes(&rows, &columns)) return false;
     const int64_t results = TripsTogether(s_, rows), each = TripsTogether(s_, columns);
@@ -49,11 +55,11 @@ class HeldRowsScheduler {
     if (!s_.ok()) return false;
     Names with;
     for (const std::string& block : s_.GetBlocks()) {
-      if (block == held_) continue;
+      if (block == held_ || IsBefore(block)) continue;
       s_.ReverseComputeAt(block, at);
       with.push_back(block);
     }
-    if (!s_.ok()) return false;
+    if (!s_.ok() || !PlaceSums(at)) return false;
     ShareRow(LoopsInside(s_, held_, at).spatial);
     for (const std::string& block : with) {
       const InnerLoops in = LoopsInside(s_, block, at);
@@ -75,7 +81,7 @@ class HeldRowsScheduler {
     std::vector<bool> reduced(loops.size());
     for (const std::string& block : s_.GetBlocks()) {
       const Names reduce = s_.GetReduceLoops(block);
-      if (reduce.empty()) continue;
+      if (reduce.empty() || IsBefore(block)) continue;
       const std::vector<bool> along = AxesAlong(s_, block, buffer, reduce);
       if (along.size() != loops.size()) return false;
       if (!columns->empty() && along != reduced) return false;
@@ -89,6 +95,27 @@ class HeldRowsScheduler {
       if (!reduced[i]) rows->push_back(loops[i]);
     }
     return !columns->empty();
+  }
+
+  bool IsBefore(const std::string& block) const {
+    return std::find(before_.begin(), before_.end(), block) != before_.end();
+  }
+
+  // Sums that a row is computed with: one or few for each, by the threads that have the row.
+  bool PlaceSums(const std::string& at) {
+    constexpr int64_t kMost = 4;
+    for (size_t i = before_.size(); i-- > 0;) {
+      const std::string& block = before_[i];
+      s_.SetScope(WrittenBuffer(s_, block), Scope::kLocal);
+      s_.ComputeAt(block, at);
+      const InnerLoops in = LoopsInside(s_, block, at);
+      if (!s_.ok() || in.reduce.empty()) return false;
+      const int64_t results = TripsTogether(s_, in.spatial);
+      if (results < 1 || results > kMost) return false;
+      for (const std::string& loop : in.spatial) s_.Unroll(loop);
+      ShareRow(in.reduce);
+    }
+    return s_.ok();
   }
 
   // The rows among blocks and threads; returns the innermost loop over them.
@@ -124,6 +151,7 @@ class HeldRowsScheduler {
   Schedule& s_;
   const Machine& machine_;
   const std::string held_;
+  Names before_;  // what the row is computed with
   RowThreadsShape shape_{1, 1};
 };
 

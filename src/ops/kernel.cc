@@ -62,7 +62,7 @@ Status Resolve(const KernelRequest& request, const Group& group, Kernel* kernel)
 }  // namespace
 
 graph::NodeId AnchorOf(const graph::Graph& region) {
-  for (size_t n = 0; n < region.nodes.size(); ++n) {
+  for (size_t n = region.nodes.size(); n-- > 0;) {
     if (!HasElementDefinition(region.nodes[n].op)) return static_cast<graph::NodeId>(n);
   }
   return graph::kNoNode;

@@ -53,8 +53,9 @@ Expected<Kernel> BuildKernel(const KernelRequest& request);
 /// says how.
 Expected<Schedule> ScheduleKernel(const Kernel& kernel, const Machine& machine);
 
-/// The anchor of a region: its one operator whose elements are no expressions of its operands'
-/// elements; kNoNode where there is none.
+/// The anchor of a region: its last operator whose elements are no expressions of its operands'
+/// elements; kNoNode where there is none. Others before it are small and computed again by those
+/// who need them (plan/small_sums.h).
 graph::NodeId AnchorOf(const graph::Graph& region);
 
 }  // namespace tenon::ops

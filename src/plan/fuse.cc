@@ -38,19 +38,25 @@
 //   %8: f32[8, 4] = add(%mm, %7)
 //
 // is, behind the product %mm, an epilogue that reads %q. Where a launch takes longer than small
-// work that is done again, so do reductions and products of a few rows (plan/small_values.h). And a
-// reduction computes what it reduces, and gives it out where others read it (plan/join_results.h).
+// work that is done again, so do reductions and products of a few rows (plan/small_values.h), which
+// make others' sums for themselves as well where these are few (plan/small_sums.h). And a reduction
+// computes what it reduces, and gives it out where others read it (plan/join_results.h).
 #include "plan/fuse.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
+#include "ops/algorithm.h"
 #include "ops/fusing.h"
+#include "ops/kernel.h"
 #include "plan/join_results.h"
 #include "plan/prices.h"
 #include "plan/region.h"
+#include "plan/small_sums.h"
 #include "plan/small_values.h"
 #include "support/hash.h"
 
@@ -74,8 +80,9 @@ constexpr size_t kMaxReach = 4096;
 // group, beside those of a seed that has several, so that groups cannot wait for each other.
 class Fuser {
  public:
-  Fuser(const Graph& g, const plan::Cuts& cuts)
+  Fuser(const Graph& g, const GraphPassContext* context, const plan::Cuts& cuts)
       : g_(g),
+        context_(context),
         cuts_(cuts),
         users_(Users(g)),
         group_of_(g.nodes.size(), -1),
@@ -86,10 +93,13 @@ class Fuser {
     FindWidened();
   }
 
-  Graph Run(const Machine& machine) {
+  Graph Run() {
+    const Machine& machine = *context_->machine;
     GrowAll();
     small_ = SmallValues(g_, groups_, group_of_, machine);
     JoinResults(g_, small_, machine, &groups_, &group_of_);
+    const SecondsOfGroup seconds = [this](const NodeGroup& group) { return SecondsOf(group); };
+    LeaveSmallSums(g_, groups_, group_of_, machine, seconds, &small_);
     return Rebuild();
   }
 
@@ -395,7 +405,28 @@ class Fuser {
     return fused;
   }
 
+  // Of the kernel that the group is now, by its cheapest algorithm. Networks repeat themselves.
+  double SecondsOf(const NodeGroup& group) {
+    const Node node = MakeNode(group.seed, group.nodes);
+    std::vector<ValueId> operands;
+    const Graph region = node.op == OpKind::kFused
+                             ? *node.regions[0]
+                             : RegionOf(g_, g_.value(node.outputs[0]).producer, &operands);
+    const auto [it, is_new] =
+        seconds_.emplace(RegionKey(region), std::numeric_limits<double>::infinity());
+    if (!is_new) return it->second;
+    const ops::Site site{region, ops::AnchorOf(region), *context_->machine};
+    for (const ops::Algorithm* a : ops::Algorithms()) {
+      if (!ops::Applies(*a, site)) continue;
+      a->space(site).ForEach([&](const ops::Point& point) {
+        it->second = std::min(it->second, plan::PriceOf(context_->prices, *a, site, point));
+      });
+    }
+    return it->second;
+  }
+
   const Graph& g_;
+  const GraphPassContext* context_;  // null: groups are only grown
   const plan::Cuts& cuts_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<int> group_of_;
@@ -406,18 +437,19 @@ class Fuser {
   std::vector<NodeGroup> groups_;
   std::vector<std::vector<size_t>> ends_;  // by group: where else it could end
   std::vector<bool> small_;                // by value (plan/small_values.h)
+  std::map<std::string, double> seconds_;  // by what a kernel computes
 };
 
 }  // namespace
 
 Graph Fuse(const Graph& g, const GraphPassContext& context) {
   static const plan::Cuts kNone;
-  return Fuser(g, context.prices ? context.prices->FusionCuts() : kNone).Run(*context.machine);
+  return Fuser(g, &context, context.prices ? context.prices->FusionCuts() : kNone).Run();
 }
 
 std::vector<GrownGroup> GrownGroups(const Graph& g) {
   static const plan::Cuts kNone;
-  return Fuser(g, kNone).Groups();
+  return Fuser(g, nullptr, kNone).Groups();
 }
 
 }  // namespace tenon::graph

@@ -24,6 +24,7 @@
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "ops/algorithm.h"
+#include "ops/fusing.h"
 #include "ops/kernel.h"
 #include "plan/region.h"
 
@@ -238,11 +239,7 @@ class Narrower {
   bool IsFactor(ValueId v) const {
     for (NodeId u : users_[static_cast<size_t>(v)]) {
       const Group* group = group_of_[static_cast<size_t>(u)];
-      if (!group || group->anchor == kNoNode) continue;
-      const Node& anchor = group->region.node(group->anchor);
-      for (size_t i = 0; i < FactorsOf(group->region, anchor); ++i) {
-        if (OperandBehind(*group, anchor.inputs[i]) == v) return true;
-      }
+      if (group && IsFactorOf(*group, v)) return true;
     }
     return false;
   }
@@ -261,10 +258,31 @@ class Narrower {
     return kNoValue;
   }
 
+  // What a kernel computes, but for what it adds up before its anchor.
+  static std::vector<NodeId> WithoutSums(const Group& group) {
+    const Graph& r = group.region;
+    std::vector<bool> seen(r.nodes.size());
+    std::vector<ValueId> pending = r.outputs;
+    std::vector<NodeId> nodes;
+    while (!pending.empty()) {
+      const NodeId n = r.value(pending.back()).producer;
+      pending.pop_back();
+      if (n == kNoNode || seen[static_cast<size_t>(n)]) continue;
+      seen[static_cast<size_t>(n)] = true;
+      if (n != group.anchor && !ops::HasElementDefinition(r.node(n).op)) continue;
+      nodes.push_back(n);
+      for (ValueId v : r.node(n).inputs) {
+        if (v != kNoValue) pending.push_back(v);
+      }
+    }
+    return nodes;
+  }
+
   // Whether it goes into a sum and may be much larger than an activation.
   bool IsAddedUp(ValueId v, const Group& made) const {
-    const auto& nodes = made.region.nodes;
-    const bool steep = std::any_of(nodes.begin(), nodes.end(), [](const Node& n) {
+    const std::vector<NodeId> nodes = WithoutSums(made);
+    const bool steep = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+      const Node& n = made.region.node(id);
       return n.op == OpKind::kPow || n.op == OpKind::kExp ||
              (n.op == OpKind::kMul && n.inputs[0] == n.inputs[1]);
     });
@@ -322,20 +340,21 @@ class Narrower {
     Put(group, std::move(region), operands);
   }
 
-  // Whether its anchor is a product of two values of f32, none of them built into the kernel: one
-  // that is computed there is converted there.
+  // Whether it has products, all of two values of f32, none of them built into the kernel: one that
+  // is computed there is converted there.
   static bool MultipliesFactors(const Group& group) {
-    if (group.anchor == kNoNode) return false;
-    const Node& anchor = group.region.node(group.anchor);
-    const size_t factors = FactorsOf(group.region, anchor);
-    for (size_t i = 0; i < factors; ++i) {
-      if (group.region.type(anchor.inputs[i]).dtype != kF32 ||
-          (OperandBehind(group, anchor.inputs[i]) == kNoValue &&
-           group.region.value(anchor.inputs[i]).producer == kNoNode)) {
-        return false;
+    bool multiplies = false;
+    for (const Node& n : group.region.nodes) {
+      for (size_t i = 0; i < FactorsOf(group.region, n); ++i) {
+        if (group.region.type(n.inputs[i]).dtype != kF32 ||
+            (OperandBehind(group, n.inputs[i]) == kNoValue &&
+             group.region.value(n.inputs[i]).producer == kNoNode)) {
+          return false;
+        }
+        multiplies = true;
       }
     }
-    return factors > 0;
+    return multiplies;
   }
 
   Graph Changed(const Group& group, bool factors, const std::vector<bool>& narrow_results,
@@ -351,9 +370,10 @@ class Narrower {
   }
 
   static bool IsFactorOf(const Group& group, ValueId v) {
-    const Node& anchor = group.region.node(group.anchor);
-    for (size_t i = 0; i < FactorsOf(group.region, anchor); ++i) {
-      if (OperandBehind(group, anchor.inputs[i]) == v) return true;
+    for (const Node& n : group.region.nodes) {
+      for (size_t i = 0; i < FactorsOf(group.region, n); ++i) {
+        if (OperandBehind(group, n.inputs[i]) == v) return true;
+      }
     }
     return false;
   }

@@ -203,6 +203,33 @@ def reduced_results():
             yield *made, {"new": new, f"y{i}": want}
 
 
+@case
+def small_sums():
+    """A norm's sums in each block of the product that reads it; and a product's element in each row of what is reduced and given out."""
+    for m, k, n in ((1, 2, 1), (1, 64, 33), (2, 31, 64), (3, 257, 16), (8, 128, 40), (1, 1000, 100)):
+        x, w, scale, bias = draw(m, k), draw(k + 1, n)[1:], draw(k + 2)[2:], draw(k + 3)[3:]
+        squares = [helper.make_node("Mul", ["x", "x"], ["xx"]), helper.make_node("ReduceMean", ["xx", "axis"], ["ss"]),
+                   helper.make_node("Sqrt", ["ss"], ["s"]), helper.make_node("Div", ["x", "s"], ["normed"])]
+        layer = [helper.make_node("LayerNormalization", ["x", "scale", "bias"], ["normed"])]
+        centred = x - x.mean(1, keepdims=True)
+        normed = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * scale + bias
+        for nodes, rows in ((squares, x / np.sqrt((x * x).mean(1, keepdims=True))), (layer, normed)):
+            multiply = helper.make_node("MatMul", ["normed", "w"], ["product"])
+            add = helper.make_node("Add", ["product", "x0"], ["y"])
+            x0 = draw(m, n)
+            made = model({"x": x, "x0": x0}, [*nodes, multiply, add], {"y": TensorProto.FLOAT},
+                         {"w": w, "axis": [1], **({"scale": scale, "bias": bias} if nodes is layer else {})})
+            yield *made, {"y": rows @ w + x0}
+    for rows, states, inside in ((1, 2, 3), (33, 16, 48), (65, 8, 7), (7, 40, 33), (300, 16, 5)):
+        t, w, state, out = draw(1, inside), draw(inside, rows), draw(1, rows, states), draw(1, 1, states + 1)[..., 1:]
+        nodes = [helper.make_node("MatMul", ["t", "w"], ["d"]), helper.make_node("Softplus", ["d"], ["p"]),
+                 helper.make_node("Unsqueeze", ["p", "last"], ["step"]), helper.make_node("Mul", ["step", "state"], ["new"]),
+                 helper.make_node("Mul", ["new", "out"], ["read"]), helper.make_node("ReduceSum", ["read", "last"], ["y"], keepdims=0)]
+        new = np.log1p(np.exp(t @ w))[..., None] * state
+        yield *model({"t": t, "state": state, "out": out}, nodes, {"new": TensorProto.FLOAT, "y": TensorProto.FLOAT},
+                     {"w": w, "last": [2]}), {"new": new, "y": (new * out).sum(2)}
+
+
 def run(tenon, folder, *args):
     result = subprocess.run([tenon, *args], cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:

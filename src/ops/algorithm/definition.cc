@@ -65,11 +65,16 @@ bool ReducesRows(const Site& site, const graph::Node& node) {
 // What reduces otherwise goes through memory at each step, an element at a time; everything else is
 // a vector's work.
 WorkDescription Work(const Site& site, const Point&) {
-  constexpr double kMemoryStep = 4;
+  constexpr double kMemoryStep = 4, kMeetCycles = 600;
+  const auto lanes = static_cast<double>(site.machine.VectorUnit(DType::Float(32)).n);
   WorkDescription work;
-  for (const graph::Node& n : site.region.nodes) {
+  for (size_t i = 0; i < site.region.nodes.size(); ++i) {
+    const graph::Node& n = site.region.nodes[i];
     const double operations = OperationsOf(site.region, n);
-    if (HasElementDefinition(n.op) || ReducesRows(site, n)) {
+    if (!HasElementDefinition(n.op) && static_cast<graph::NodeId>(i) < site.anchor) {
+      // By the threads of a row, in step (held_rows.h).
+      work.vector_ops += 2 * operations + kEnoughParts * kMeetCycles * lanes;
+    } else if (HasElementDefinition(n.op) || ReducesRows(site, n)) {
       work.vector_ops += operations;
     } else {
       work.scalar_ops += kMemoryStep * operations;
@@ -103,6 +108,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 }  // namespace
 
 extern const Algorithm kDefinition;
-const Algorithm kDefinition = {"definition", {}, IsFor, SpaceOf, Wants, Work, nullptr, ScheduleIt};
+const Algorithm kDefinition = {"definition", {},         IsFor, SpaceOf, Wants, Work,
+                               nullptr,      ScheduleIt, 1,     true};
 
 }  // namespace tenon::ops

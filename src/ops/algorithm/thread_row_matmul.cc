@@ -10,6 +10,9 @@
 //                     threads x: their sums are combined
 //                   store the sums, with what follows the product
 //
+// Sums of the rows that these are computed with, such as a norm's, each block makes for itself
+// before: its threads x share them, too.
+//
 // Columns behind the end are the first ones once more, and are not stored. Rows that are computed
 // in the kernel each thread computes piece by piece, for all columns that it has.
 #include <algorithm>
@@ -18,6 +21,7 @@
 #include "ops/algorithm/warp_tile.h"
 #include "ops/group.h"
 #include "ops/micro_kernel.h"
+#include "ops/operations.h"
 #include "ops/scheduling.h"
 #include "ops/tiling.h"
 
@@ -78,6 +82,20 @@ std::vector<Want> Wants(const Site& site, const Point&) {
   return wants;
 }
 
+// What blocks add up for themselves, all of it by each of their groups.
+void AddSums(const Site& site, double blocks, double groups, double together,
+             WorkDescription* work) {
+  constexpr double kMeetCycles = 600;
+  const auto lanes = static_cast<double>(site.machine.VectorUnit(kF32).n);
+  for (graph::NodeId n = 0; n < site.anchor; ++n) {
+    const graph::Node& node = site.region.node(n);
+    if (HasElementDefinition(node.op)) continue;
+    const double elements = blocks * groups * OperationsOf(site.region, node);
+    work->vector_ops += 3 * elements + blocks * kMeetCycles * lanes / together;
+    work->bytes[0] += elements * static_cast<double>(site.region.type(node.inputs[0]).dtype.Bytes());
+  }
+}
+
 // The matrix comes from memory as fast as threads ask for it: on an H200 a piece takes each of them
 // 500 cycles, whether it has one column or four, so that 1,000 threads of a multiprocessor are
 // needed to be as fast as a copy.
@@ -108,6 +126,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.bytes[0] = all * static_cast<double>(groups * (p.m + columns) * p.k * p.b.Bytes());
   work.bytes[1] = all * static_cast<double>(p.m * p.k * p.a.Bytes());
   work.bytes[2] = BorderBytes(site.region);
+  AddSums(site, all, static_cast<double>(groups), together, &work);
   return work;
 }
 
@@ -142,6 +161,22 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
              }});
 }
 
+// Each of the threads has their results.
+void ScheduleSums(Schedule& s, const Names& blocks, const std::string& at) {
+  for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
+    s.SetScope(WrittenBuffer(s, *it), Scope::kLocal);
+    s.ComputeAt(*it, at);
+    const InnerLoops in = LoopsInside(s, *it, at);
+    if (!s.ok()) return;
+    for (const std::string& loop : in.spatial) s.Unroll(loop);
+    if (in.reduce.empty()) continue;
+    const std::string k = in.reduce.size() > 1 ? s.Fuse(in.reduce) : in.reduce[0];
+    const Names split = s.SplitBy(k, {"-1", "$threads"});
+    s.Bind(split[1], ThreadAxis::kThreadIdxX);
+    s.Unroll(split[0]);
+  }
+}
+
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& point) {
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAcross);
   const std::string out = OnlyBlock(s, parts, BlockRole::kOutput);
@@ -173,6 +208,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& po
     if (whole) s.Vectorize(loops.back());
     for (size_t l = 0; l + (whole ? 1 : 0) < loops.size(); ++l) s.Unroll(loops[l]);
   }
+  ScheduleSums(s, BlocksOf(s, parts, BlockRole::kAnchor), j[1]);
 }
 
 constexpr OpKind kOps[] = {OpKind::kMatMul};
@@ -181,6 +217,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kThreadRowMatMul;
 const Algorithm kThreadRowMatMul = {"thread_row_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,          3};
+                                    ScheduleIt,          3,    true};
 
 }  // namespace tenon::ops

@@ -1,4 +1,6 @@
 // Kernels of machines whose threads run together, by their meaning (kernel_test.cc).
+#include <array>
+
 #include "unit/ops/kernel_cases.h"
 
 namespace tenon::ops {
@@ -60,6 +62,85 @@ TEST(Kernel, ReducedResultsOnThreads) {
       EXPECT_TRUE(
           testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
     }
+  }
+}
+
+// Sums that are made before: those of rows in each block of a product of few of them.
+TEST(Kernel, SumsBeforeProductsOnThreads) {
+  for (auto [m, k, n] : {std::array<int64_t, 3>{1, 2, 3}, {2, 33, 7}, {8, 64, 5}, {1, 257, 40}}) {
+    SCOPED_TRACE(fmt::format("{}x{}x{}", m, n, k));
+    const DType f32 = DType::Float(32);
+    graph::Builder b("region");
+    const ValueId x = b.Input("x", TypeOf(f32, {m, k}));
+    const ValueId w = b.Input("w", TypeOf(f32, {k, n}));
+    Attrs last{{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{1}}, {"keepdims", true}};
+    const ValueId sum = *b.Add(OpKind::kReduce, {x}, "sum", last);
+    const ValueId apart = *b.Add(OpKind::kSub, {x, sum}, "apart");
+    last.Set("kind", std::string("max"));
+    const ValueId most = *b.Add(OpKind::kReduce, {apart}, "most", last);
+    const ValueId rows = *b.Add(OpKind::kSub, {apart, most}, "rows");
+    const ValueId y = *b.Add(OpKind::kMatMul, {rows, w}, "y");
+    b.Output("y", *b.Add(OpKind::kNeg, {y}, "negated"));
+    const graph::Graph region = std::move(b).Finish();
+    const Algorithm* rule = FindAlgorithm("thread_row_matmul");
+    const Site site{region, AnchorOf(region), ThreadsMachine()};
+    ASSERT_TRUE(HasSums(site) && Applies(*rule, site));
+    for (const Algorithm* a : Algorithms()) {
+      EXPECT_EQ(Applies(*a, site), a == rule || a == Algorithms().back()) << a->name;
+    }
+    const auto best = CheapestPoint(*rule, site);
+    ASSERT_TRUE(best);
+    const graph::Plan plan = MakePlan(*rule, rule->space(site), best->point, best->seconds);
+    // As the rule wants it: k next to each other.
+    graph::Graph stored = region;
+    stored.value(stored.inputs[1]).type.tensor().layout =
+        graph::MakeLayout(graph::StorageDesc{{1, 0}}, stored.type(stored.inputs[1]).dims);
+    Expected<Kernel> kernel = Build(stored, &plan, ThreadsMachine());
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    const std::string text = Print(scheduled->module());
+    const size_t grid = text.find("blockIdx.x");
+    EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
+    Module before;
+    before.Add(kernel->func);
+    EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
+    EXPECT_TRUE(
+        testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+  }
+}
+
+// An element of a product for each row that is reduced and given out.
+TEST(Kernel, SumsBeforeRowsOnThreads) {
+  for (auto [rows, each, k] :
+       {std::array<int64_t, 3>{1, 2, 3}, {7, 9, 5}, {33, 16, 48}, {3, 33, 7}, {64, 3, 2}}) {
+    SCOPED_TRACE(fmt::format("{}x{} {}", rows, each, k));
+    const DType i32 = DType::Int(32);
+    graph::Builder b("region");
+    const ValueId t = b.Input("t", TypeOf(i32, {k, rows}));
+    Attrs axes{{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{0}}};
+    const ValueId d = *b.Add(OpKind::kReduce, {t}, "d", axes);
+    graph::ExprAttrs shape;
+    shape["shape"] = {IndexConst(rows), IndexConst(1)};
+    const ValueId step = *b.Add(OpKind::kReshape, {d}, "step", {}, shape);
+    const ValueId state =
+        *b.Add(OpKind::kMul, {step, b.Input("old", TypeOf(i32, {rows, each}))}, "state");
+    axes.Set("axes", std::vector<int64_t>{1});
+    b.Output("sum", *b.Add(OpKind::kReduce, {state}, "sum", axes));
+    b.Output("state", state);
+    const graph::Graph region = std::move(b).Finish();
+    Expected<Kernel> kernel = Build(region, nullptr, ThreadsMachine());
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    const std::string text = Print(scheduled->module());
+    const size_t grid = text.find("blockIdx.x");
+    EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
+    Module before;
+    before.Add(kernel->func);
+    EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
+    EXPECT_TRUE(
+        testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
   }
 }
 

@@ -66,28 +66,55 @@ class Waits {
   // What touches nothing that is waited for, such as loads of weights, goes in front of the wait,
   // where it does not mind.
   Stmt InSeq(const Seq& seq) const {
-    std::vector<Stmt> out, behind;
-    for (const Stmt& s : seq.stmts) {
+    std::vector<Stmt> all, out, behind;
+    std::vector<Buffer> own;
+    for (const Stmt& s : seq.stmts) Flatten(s, &all, &own);
+    for (const Stmt& s : all) {
       const bool early = !Touches(s) && (behind.empty() || MayPass(s, behind));
       (early ? out : behind).push_back(s);
     }
     behind.front() = In(behind.front());
     out.insert(out.end(), behind.begin(), behind.end());
-    return Seq::Make(std::move(out));
+    Stmt result = Seq::Make(std::move(out));
+    for (size_t i = own.size(); i-- > 0;) result = Alloc::Make(own[i], result);
+    return result;
   }
 
-  // Statements of one thread alone, that have nothing to do with each other.
+  // Statements in what a thread has for itself count like those around.
+  static void Flatten(const Stmt& stmt, std::vector<Stmt>* out, std::vector<Buffer>* own) {
+    const auto* alloc = As<Alloc>(stmt);
+    if (const auto* seq = As<Seq>(stmt)) {
+      for (const Stmt& s : seq->stmts) Flatten(s, out, own);
+    } else if (alloc && IsOwn(*alloc->buffer)) {
+      own->push_back(alloc->buffer);
+      Flatten(alloc->body, out, own);
+    } else {
+      out->push_back(stmt);
+    }
+  }
+
+  static bool IsOwn(const BufferNode& b) {
+    return b.scope == Scope::kLocal || b.scope == Scope::kRegister;
+  }
+
+  // Statements of one thread alone, that have nothing to do with each other. Barriers between them
+  // do not mind where none but the thread, or everybody at any time, finds what it touches.
   static bool MayPass(const Stmt& stmt, const std::vector<Stmt>& others) {
     const auto counts = [](const Buffer&) { return true; };
     const Accesses own = AccessesOf(stmt, Module(), counts);
-    return IsPlain(stmt) && std::all_of(others.begin(), others.end(), [&](const Stmt& s) {
-             return IsPlain(s) && !own.Conflicts(AccessesOf(s, Module(), counts));
+    const auto is_apart = [](const BufferNode* b) { return IsOwn(*b); };
+    const bool apart = std::all_of(own.writes.begin(), own.writes.end(), is_apart) &&
+                       std::all_of(own.reads.begin(), own.reads.end(), [&](const BufferNode* b) {
+                         return IsOwn(*b) || b->scope == Scope::kGlobal;
+                       });
+    return IsPlain(stmt, false) && std::all_of(others.begin(), others.end(), [&](const Stmt& s) {
+             return IsPlain(s, apart) && !own.Conflicts(AccessesOf(s, Module(), counts));
            });
   }
 
-  static bool IsPlain(const Stmt& stmt) {
-    return !AnyStmt(stmt, [](const NodeRef& n) {
-      return IsA<Sync>(n) || IsA<CallFunc>(n) || IsA<Atomic>(n) || IsA<While>(n) ||
+  static bool IsPlain(const Stmt& stmt, bool may_meet) {
+    return !AnyStmt(stmt, [&](const NodeRef& n) {
+      return (IsA<Sync>(n) && !may_meet) || IsA<CallFunc>(n) || IsA<Atomic>(n) || IsA<While>(n) ||
              IsA<Evaluate>(n);
     });
   }
