@@ -57,6 +57,7 @@ const std::vector<Step>& DevicePipeline() {
       {"vectorize", "one copy of each body"},
       {"unroll", "code grows, so late"},
       {"simplify", "indices of register buffers become constants"},
+      {"early_loads", "loads are single ones now, at places that are expressions of threads"},
       {"expand_float8", "no device computes in them: what it has are conversions"},
   };
   return kSteps;

@@ -68,6 +68,7 @@ def rows():
 
 def few_rows():
     chain = Chain(1, 2048)
+    chain.then("LayerNormalization", chain.weight(2048), chain.weight(2048), axis=-1)
     for k, n in ((2048, 4096), (4096, 1000)):
         chain.then("Gemm", chain.weight(k, n), chain.weight(n)).then("Relu")
     return chain
