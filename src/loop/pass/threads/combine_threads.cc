@@ -28,7 +28,13 @@
 //
 // which bind_threads gives its barriers. Any number of threads goes: up to 16 parts are added up by
 // one thread, up to 256 in two steps, and so on, for a barrier costs as much as reading several
-// parts. Several axes are taken one after the other, inner loops first, with a dimension of the
+// parts. Where S is a thread's own memory, each adds up the last parts, a barrier earlier:
+//
+//   S[i] = S.parts[0]
+//   S[i] = S[i] + S.parts[1]
+//   S[i] = S[i] + S.parts[2] …
+//
+// Several axes are taken one after the other, inner loops first, with a dimension of the
 // shared memory for each; so have the loops over threads around the block, whose threads have
 // reductions of their own. Elements that a thread has parts of are combined side by side, in shared
 // memory and by threads of their own where there are as many, and else one after the other. A
@@ -313,10 +319,24 @@ class Combining {
       }
       for (int64_t parts = threads; parts > 1;) {
         const int64_t kept = KeptOf(parts, threads);
+        if (axis == 0 && kept == 1 && EachTakes(parts)) {
+          left_ = parts;
+          break;
+        }
         steps->push_back(CombineParts(at, axis, {kept, 1, kept, parts}));
         parts = kept;
       }
     }
+  }
+
+  // Whether each thread adds up the last parts for itself, which is a barrier less: where it has
+  // the result in its own memory, and they are few.
+  bool EachTakes(int64_t parts) const {
+    constexpr int64_t kMost = 32;
+    const auto& stores = r_.combiner.stores();
+    return parts * Elements() <= kMost && std::all_of(stores.begin(), stores.end(), [](auto& s) {
+             return HolderOf(s->buffer->scope) == Holder::kThread;
+           });
   }
 
   // So many of an element's parts are left after a step: few enough for each element to have
@@ -425,8 +445,8 @@ class Combining {
     const auto& stores = r_.combiner.stores();
     const bool chosen = predicate && HolderOf(stores[0]->buffer->scope) != Holder::kThread;
     auto store = [&] {
-      const std::vector<Expr> first(r_.threads.size(), IndexConst(0));
-      const std::vector<Expr> values = LoadAll(parts_, SharedAt(at, first));
+      std::vector<Expr> part(r_.threads.size(), IndexConst(0));
+      const std::vector<Expr> values = LoadAll(parts_, SharedAt(at, part));
       std::vector<Buffer> results;
       std::vector<Expr> indices;
       for (const auto& s : stores) results.push_back(s->buffer);
@@ -436,6 +456,10 @@ class Combining {
       if (!StartsWithIdentity()) out = Update(results, indices, values);
       if (block_.init && !StartsWithIdentity())
         out = Seq::Make({Substitute(Substitute(block_.init, bindings_), at), out});
+      for (int64_t i = 1; i < left_; ++i) {
+        part[0] = IndexConst(i);
+        out = Seq::Make({out, Update(results, indices, LoadAll(parts_, SharedAt(at, part)))});
+      }
       std::vector<Expr> conditions;
       if (r_.of_element) conditions.push_back(Simplify(Substitute(r_.of_element, at)));
       if (chosen) conditions.push_back(Simplify(Substitute(predicate, at)));
@@ -465,6 +489,7 @@ class Combining {
   VarMap once_;               // of loops of one iteration inside the reduction
   bool direct_ = false;       // a thread has one iteration of one element
   bool together_ = false;     // its elements, of the spatial loops, are combined side by side
+  int64_t left_ = 1;          // parts of an element that each thread takes when it stores
   std::vector<Buffer> part_, parts_;
 };
 
