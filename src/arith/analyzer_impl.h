@@ -74,10 +74,12 @@ class Results {
   void Clear();
 
  private:
-  struct IdHash {
-    uint64_t operator()(ExprIds::Id id) const { return SpreadBits(id * 0x9E3779B97F4A7C15ull); }
+  // Of an expression's answers, by its number; it is none where the age is not the table's.
+  struct Place {
+    uint32_t age = 0, index = 0;
   };
-  FlatMap<ExprIds::Id, uint32_t, IdHash> index_;
+  std::vector<Place> places_;  // by number
+  uint32_t age_ = 1;
   std::deque<Of> of_;        // the first `used_` of them
   std::deque<Linear> sums_;  // the first `sums_used_`
   size_t used_ = 0, sums_used_ = 0;
@@ -163,6 +165,8 @@ struct Analyzer::Impl {
   /// True only if sum <= 0 for all values within the facts.
   bool ProveNonPositive(const Linear& sum);
   bool ProveStep(const Linear& sum, int facts_left);
+  /// No step is left, to this proof or to all of this call.
+  bool IsExhausted() const { return proof_steps <= 0 || proof_work <= 0; }
   bool ProveByFact(const Linear& sum, int facts_left);
   bool ProveByCases(const Linear& sum, int facts_left);
   bool ProveByQuotient(const Linear& sum, int facts_left);

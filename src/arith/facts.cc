@@ -44,9 +44,10 @@ void Analyzer::Impl::Bind(const Var& var, const Expr& min, const Expr& extent) {
 }
 
 Results::Of& Results::At(ExprIds::Id id) {
-  auto [index, added] = index_.Insert(id);
-  if (!added) return of_[*index];
-  *index = static_cast<uint32_t>(used_);
+  if (id >= places_.size()) places_.resize(std::max<size_t>(2 * places_.size(), id + 1));
+  Place& place = places_[id];
+  if (place.age == age_) return of_[place.index];
+  place = {age_, static_cast<uint32_t>(used_)};
   if (used_ == of_.size()) of_.emplace_back();
   Of& fresh = of_[used_++];
   fresh = Of();
@@ -61,8 +62,10 @@ const Linear& Results::Keep(Linear sum) {
 }
 
 void Results::Clear() {
-  index_.Clear();
   used_ = sums_used_ = 0;
+  if (++age_ != 0) return;
+  places_.clear();  // ages begin again
+  age_ = 1;
 }
 
 void Analyzer::Impl::Trim() {

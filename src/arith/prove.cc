@@ -26,6 +26,11 @@ Linear WithoutTerm(const Linear& sum, const Term& t) {
   return rest;
 }
 
+bool IsProduct(const Expr& e) {
+  const auto* mul = As<Binary>(e);
+  return mul && mul->op == BinaryOp::kMul;
+}
+
 // The sum with term i replaced by its coefficient times `by`.
 std::optional<Linear> ReplaceTerm(ExprIds& ids, const Linear& sum, size_t i, const Linear& by) {
   return AddScaled(ids, WithoutTerm(sum, sum.terms[i]), by, sum.terms[i].coefficient);
@@ -51,15 +56,22 @@ bool Analyzer::Impl::ProveLe(const Expr& a, const Expr& b, int64_t slack) {
 }
 
 bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
-  if (proof_steps-- <= 0 || proof_work <= 0) return false;
+  if (IsExhausted()) return false;
+  --proof_steps;
   // What a step costs grows with what it is about: each way tries each term.
   constexpr size_t kTermsOfAStep = 4;
   proof_work -= 1 + static_cast<int>(sum.terms.size() / kTermsOfAStep);
   if (Bounds(sum).max <= 0) return true;
   if (sum.IsConstant()) return false;
-  return (facts_left > 0 && ProveByFact(sum, facts_left)) || ProveByCases(sum, facts_left) ||
-         ProveByQuotient(sum, facts_left) || ProveByRemainder(sum, facts_left) ||
-         ProveByElimination(sum, facts_left) || ProveByFactor(sum, facts_left);
+  if (facts_left > 0 && ProveByFact(sum, facts_left)) return true;
+  // Each way may have used up what is left, and then the next need not make its sums.
+  using Way = bool (Impl::*)(const Linear&, int);
+  for (const Way way : {&Impl::ProveByCases, &Impl::ProveByQuotient, &Impl::ProveByRemainder,
+                        &Impl::ProveByElimination, &Impl::ProveByFactor}) {
+    if (IsExhausted()) return false;
+    if ((this->*way)(sum, facts_left)) return true;
+  }
+  return false;
 }
 
 bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
@@ -68,6 +80,7 @@ bool Analyzer::Impl::ProveByFact(const Linear& sum, int facts_left) {
     const Inequality& fact = inequalities[i];
     const Term& lead = fact.sum.terms[0];
     for (const Term& t : sum.terms) {
+      if (IsExhausted()) return false;
       if (!ids.Same(t.product, lead.product)) continue;
       if ((t.coefficient < 0) != (lead.coefficient < 0)) continue;
       const int64_t common = std::gcd(t.coefficient, lead.coefficient);
@@ -203,8 +216,10 @@ bool Analyzer::Impl::ProveByElimination(const Linear& sum, int facts_left) {
 bool Analyzer::Impl::ProveByFactor(const Linear& sum, int facts_left) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& t = sum.terms[i];
+    if (!IsProduct(t.product)) continue;
     const std::vector<Expr>& atoms = ids.FactorsOf(t.product);
-    for (size_t k = 0; atoms.size() > 1 && k < atoms.size(); ++k) {
+    for (size_t k = 0; k < atoms.size(); ++k) {
+      if (IsExhausted()) return false;
       const Interval range = Bounds(atoms[k]);
       const int64_t end = t.coefficient > 0 ? range.max : range.min;
       if (end == Interval::kNegInf || end == Interval::kPosInf) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arith/expr_ids.h"
 #include "graph/verify.h"
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -103,13 +104,47 @@ void BindDims(const Expr& e, Analyzer* analyzer) {
   });
 }
 
+// What was found of sizes. It follows from an expression alone, since what is true of a dim is part
+// of its node; and the same few hundred sizes are asked about by every rule, pass and price of a
+// network, some of them hundreds of times.
+class Findings {
+ public:
+  struct Finding {
+    Expr simplified;                // null: nobody asked
+    std::optional<Interval> range;  // likewise
+  };
+  static Findings& OfThread() {
+    thread_local Findings findings;
+    return findings;
+  }
+  // Until the next question.
+  Finding& About(const Expr& e) {
+    constexpr size_t kManyNodes = 50'000;
+    if (ids_.size() > kManyNodes) {
+      ids_.Clear();
+      found_.clear();
+    }
+    const ExprIds::Id id = ids_.Of(e);
+    if (found_.size() < id) found_.resize(id);
+    return found_[id - 1];
+  }
+
+ private:
+  ExprIds ids_;
+  std::vector<Finding> found_;  // by number - 1
+};
+
 }  // namespace
 
 Expr SimplifyDim(const Expr& e) {
   if (IsA<IntConst>(e) || IsA<VarNode>(e)) return e;
-  Analyzer analyzer;
-  BindDims(e, &analyzer);
-  return analyzer.Simplify(e);
+  Expr& known = Findings::OfThread().About(e).simplified;
+  if (!known) {
+    Analyzer analyzer;
+    BindDims(e, &analyzer);
+    known = analyzer.Simplify(e);
+  }
+  return known;
 }
 
 bool ProveEqual(const Expr& a, const Expr& b) {
@@ -126,9 +161,13 @@ bool ProveDifferent(const Expr& a, const Expr& b) {
 }
 
 Interval DimRange(const Expr& e) {
-  Analyzer analyzer;
-  BindDims(e, &analyzer);
-  return analyzer.ConstBounds(analyzer.Simplify(e));
+  std::optional<Interval>& known = Findings::OfThread().About(e).range;
+  if (!known) {
+    Analyzer analyzer;
+    BindDims(e, &analyzer);
+    known = analyzer.ConstBounds(analyzer.Simplify(e));
+  }
+  return *known;
 }
 
 bool MayBroadcast(const Expr& size, const Expr& other) {

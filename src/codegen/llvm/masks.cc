@@ -11,12 +11,13 @@ using llvm::Value;
 
 namespace {
 
-// The bits that lane numbers are compared in: as wide as still fill one register, 0 where that is
-// not worth it.
+// The bits that lane numbers are compared in: as wide as still fill one register, and where there
+// are more registers as few as hold the number of lanes.
 int LaneBits(int32_t lanes) {
   if (lanes <= 16) return 32;
   if (lanes <= 32) return 16;
-  return lanes <= 127 ? 8 : 0;
+  if (lanes <= 255) return 8;
+  return lanes <= 65535 ? 16 : 32;
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ Value* ExprEmitter::CompareLanes(const Binary& n) {
   const bool swaps = n.op == BinaryOp::kGt || n.op == BinaryOp::kGe;
   const bool or_equal = n.op == BinaryOp::kLe || n.op == BinaryOp::kGe;
   if (!swaps && !or_equal && n.op != BinaryOp::kLt) return nullptr;
-  if (!n.lhs->dtype.IsIndex() || lanes < 2 || LaneBits(lanes) == 0) return nullptr;
+  if (!n.lhs->dtype.IsIndex() || lanes < 2) return nullptr;
   const Affine l = AsAffine(swaps ? n.rhs : n.lhs);
   const Affine r = l.base ? AsAffine(swaps ? n.lhs : n.rhs) : Affine{};
   if (!r.base) return nullptr;

@@ -64,7 +64,7 @@ class CopyLike {
 
 TEST(Memory, ContiguousWithMaskedTail) {
   CopyLike kernels;
-  for (int32_t lanes : {2, 3, 8, 16, 64}) {
+  for (int32_t lanes : {2, 3, 8, 16, 64, 128, 255, 256}) {
     kernels.Add(
         [&](const auto& b, Expr n) {
           Var i = VarNode::Make("i");
@@ -114,7 +114,7 @@ TEST(Memory, IndexMasks) {
   CopyLike kernels;
   constexpr BinaryOp kOps[] = {BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt,
                                BinaryOp::kGe, BinaryOp::kEq, BinaryOp::kNe};
-  for (int32_t lanes : {2, 5, 16, 32, 40}) {
+  for (int32_t lanes : {2, 5, 16, 32, 40, 255, 256}) {
     for (int64_t left : {0, 1, -1, 2}) {
       for (int64_t right : {0, 1}) {
         kernels.Add(
