@@ -34,7 +34,8 @@ Value* ExprEmitter::EmitIntrinsic(const Call& n) {
     case Intrinsic::kReduceAdd:
     case Intrinsic::kReduceMax:
     case Intrinsic::kReduceMin:
-      return values_.Reduce(n.intrinsic, n.args[0]->dtype, Emit(n.args[0]));
+      return values_.Reduce(n.intrinsic, n.args[0]->dtype, Emit(n.args[0]),
+                            not_nan_.Holds(n.args[0]));
     case Intrinsic::kReinterpret:
       if (n.args[0]->dtype.IsHandle() != n.dtype.IsHandle()) {
         return values_.Cast(n.args[0]->dtype, n.dtype, Emit(n.args[0]));  // widths may differ

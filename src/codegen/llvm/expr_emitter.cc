@@ -93,6 +93,11 @@ Value* ExprEmitter::VisitBinary(const Binary& n, const Expr&) {
     }
     r = ir_.CreateSelect(on, r, llvm::ConstantInt::get(r->getType(), 1));
   }
+  const bool picks = n.op == BinaryOp::kMin || n.op == BinaryOp::kMax;
+  if (picks && n.dtype.IsFloat() && n.dtype.bits >= 32) {
+    if (not_nan_.Holds(n.rhs)) return values_.MinMaxOfNumber(n.op, l, r);
+    if (not_nan_.Holds(n.lhs)) return values_.MinMaxOfNumber(n.op, r, l);
+  }
   const bool nonnegative =
       is_index && IsNonNegative(n.lhs, &facts_) && IsNonNegative(n.rhs, &facts_);
   Value* v = values_.Binary(n.op, n.lhs->dtype, l, r, nonnegative);

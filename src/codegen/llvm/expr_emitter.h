@@ -13,6 +13,7 @@
 #include "codegen/guards.h"
 #include "codegen/llvm/module_emitter.h"
 #include "codegen/llvm/values.h"
+#include "codegen/not_nan.h"
 #include "ir/visit.h"
 
 namespace tenon::codegen {
@@ -34,7 +35,7 @@ struct TeamValues {
 class ExprEmitter : private ExprFunctor<llvm::Value*> {
  public:
   ExprEmitter(ModuleEmitter& module, const PrimFunc& func, llvm::IRBuilder<>& ir)
-      : module_(module), func_(func), ir_(ir), values_(ir, module.target()) {}
+      : module_(module), func_(func), ir_(ir), values_(ir, module.target()), not_nan_(func) {}
 
   ValueBuilder& values() { return values_; }
   Analyzer& facts() { return facts_; }
@@ -116,6 +117,7 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   llvm::IRBuilder<>& ir_;
   ValueBuilder values_;
   Analyzer facts_;  // of variables of index
+  const NotNan not_nan_;
   TeamValues team_;
   std::unordered_map<const VarNode*, llvm::Value*> vars_;
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;

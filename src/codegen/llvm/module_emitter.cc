@@ -86,6 +86,18 @@ static bool CallsTooMuch(const PrimFunc& func) {
   return arguments > kMany;
 }
 
+// Whether vectors of a function are taken apart as bits, which is what exponentials and their like
+// do when they are written out: these want more registers than there are.
+static bool WritesOutMath(const PrimFunc& func) {
+  bool found = false;
+  PreOrder(func.body, [&](const NodeRef& n) {
+    const auto* call = As<Call>(n);
+    found |= call && call->intrinsic == Intrinsic::kReinterpret && call->dtype.IsVector();
+    return !found;
+  });
+  return found;
+}
+
 void ModuleEmitter::Decorate(const PrimFunc& func, llvm::Function* f) {
   f->setDoesNotThrow();
   f->addFnAttr("prefer-vector-width", std::to_string(target_.VectorBits()));
@@ -93,6 +105,9 @@ void ModuleEmitter::Decorate(const PrimFunc& func, llvm::Function* f) {
   f->addFnAttr("no-trapping-math", "true");
   f->addFnAttr(llvm::Attribute::NoInline);
   if (Defines(func) && CallsTooMuch(func)) f->addFnAttr(llvm::Attribute::OptimizeNone);
+  // What is put aside on the stack is aligned only where a frame pointer is there from the start:
+  // vectors that cross lines of the cache cost as much again, whenever the stack begins so.
+  if (Defines(func) && WritesOutMath(func)) f->addFnAttr("frame-pointer", "all");
   if (func.func_kind == FuncKind::kPacked) f->addFnAttr(kRunsOnce);
   if (func.func_kind == FuncKind::kDevice && !IsExported(func)) {
     f->setCallingConv(llvm::CallingConv::Fast);

@@ -192,14 +192,14 @@ Value* ValueBuilder::FloatBinary(BinaryOp op, Value* l, Value* r) {
 
 // The other operand where one is NaN. Spelled out except where it is an instruction, because LLVM
 // calls fminf and fmaxf for llvm.minnum on some types; the select is what x86's min and max do, and
-// the test goes where the right side is a number.
-Value* ValueBuilder::FloatMinMax(bool max, Value* l, Value* r) {
+// the test goes where the right side is a number (or known to be one: `number`).
+Value* ValueBuilder::FloatMinMax(bool max, Value* l, Value* r, bool number) {
   if (target_.arch() == Arch::kAArch64 || target_.arch() == Arch::kRiscV64)
     return max ? ir_.CreateMaxNum(l, r) : ir_.CreateMinNum(l, r);
-  if (llvm::isa<llvm::Constant>(l)) std::swap(l, r);
+  if (llvm::isa<llvm::Constant>(l) && !number) std::swap(l, r);
   Value* takes_left = max ? ir_.CreateFCmpOGT(l, r) : ir_.CreateFCmpOLT(l, r);
   Value* picked = ir_.CreateSelect(takes_left, l, r);
-  return ir_.CreateSelect(ir_.CreateFCmpUNO(r, r), l, picked);
+  return number ? picked : ir_.CreateSelect(ir_.CreateFCmpUNO(r, r), l, picked);
 }
 
 // On the bits: of a comparison, LLVM makes one of halves, of that llvm.maxnum, and then a call of
@@ -313,7 +313,7 @@ Value* ValueBuilder::Shift(BinaryOp op, DType type, Value* l, Value* r) {
 }
 
 // A tree: the halves against each other, an odd lane against the rest.
-Value* ValueBuilder::FloatMinMaxReduce(bool max, Value* v) {
+Value* ValueBuilder::FloatMinMaxReduce(bool max, Value* v, bool numbers) {
   auto lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
   if (lanes == 1) return ir_.CreateExtractElement(v, uint64_t{0});
   std::vector<int> low, high;
@@ -322,21 +322,22 @@ Value* ValueBuilder::FloatMinMaxReduce(bool max, Value* v) {
     high.push_back(lanes / 2 + i);
   }
   Value* halves =
-      FloatMinMax(max, ir_.CreateShuffleVector(v, low), ir_.CreateShuffleVector(v, high));
-  Value* rest = FloatMinMaxReduce(max, halves);
+      FloatMinMax(max, ir_.CreateShuffleVector(v, low), ir_.CreateShuffleVector(v, high), numbers);
+  Value* rest = FloatMinMaxReduce(max, halves, numbers);
   if (lanes % 2 == 0) return rest;
-  return FloatMinMax(max, rest, ir_.CreateExtractElement(v, static_cast<uint64_t>(lanes - 1)));
+  Value* last = ir_.CreateExtractElement(v, static_cast<uint64_t>(lanes - 1));
+  return FloatMinMax(max, rest, last, numbers);
 }
 
-Value* ValueBuilder::Reduce(Intrinsic intrinsic, DType type, Value* v) {
+Value* ValueBuilder::Reduce(Intrinsic intrinsic, DType type, Value* v, bool numbers) {
   if (!type.IsVector()) return v;
   if (IsHalf(type)) {
-    Value* wide = Reduce(intrinsic, Wide(type), Widen(type, v));
+    Value* wide = Reduce(intrinsic, Wide(type), Widen(type, v), numbers);
     return Narrow(type.Element(), wide);
   }
   const bool add = intrinsic == Intrinsic::kReduceAdd, max = intrinsic == Intrinsic::kReduceMax;
   if (type.IsFloat()) {
-    if (!add) return FloatMinMaxReduce(max, v);
+    if (!add) return FloatMinMaxReduce(max, v, numbers);
     // Any order: a tree of half vectors.
     llvm::IRBuilder<>::FastMathFlagGuard guard(ir_);
     llvm::FastMathFlags flags = ir_.getFastMathFlags();

@@ -44,8 +44,12 @@ class ValueBuilder {
   /// By squaring, wrapping; a negative exponent gives 0, except for 1 and -1.
   llvm::Value* IntegerPow(DType type, llvm::Value* base, llvm::Value* exponent);
   llvm::Value* Math(Intrinsic intrinsic, DType type, const std::vector<llvm::Value*>& args);
-  /// reduce_add, reduce_max, reduce_min of a vector of type `type`.
-  llvm::Value* Reduce(Intrinsic intrinsic, DType type, llvm::Value* v);
+  /// min or max of f32 or f64, of which the right one is never NaN.
+  llvm::Value* MinMaxOfNumber(BinaryOp op, llvm::Value* l, llvm::Value* r) {
+    return FloatMinMax(op == BinaryOp::kMax, l, r, true);
+  }
+  /// reduce_add, reduce_max, reduce_min of a vector of type `type`; `numbers`: none of it is NaN.
+  llvm::Value* Reduce(Intrinsic intrinsic, DType type, llvm::Value* v, bool numbers = false);
 
   /// 0, 1, …, lanes-1 as integers of the scalar type.
   llvm::Constant* Steps(DType scalar, int32_t lanes);
@@ -59,9 +63,9 @@ class ValueBuilder {
   // values.cc
   llvm::Value* FloatBinary(BinaryOp op, llvm::Value* l, llvm::Value* r);
   llvm::Value* Remainder(llvm::Value* l, llvm::Value* r);
-  llvm::Value* FloatMinMax(bool max, llvm::Value* l, llvm::Value* r);
+  llvm::Value* FloatMinMax(bool max, llvm::Value* l, llvm::Value* r, bool number = false);
   llvm::Value* HalfMinMax(bool max, DType type, llvm::Value* l, llvm::Value* r);
-  llvm::Value* FloatMinMaxReduce(bool max, llvm::Value* v);
+  llvm::Value* FloatMinMaxReduce(bool max, llvm::Value* v, bool numbers);
   llvm::Value* IntBinary(BinaryOp op, DType type, llvm::Value* l, llvm::Value* r);
   llvm::Value* IndexDivision(BinaryOp op, llvm::Value* l, llvm::Value* r, bool nonnegative);
   llvm::Value* DataDivision(BinaryOp op, bool is_signed, llvm::Value* l, llvm::Value* r);

@@ -6,6 +6,7 @@
 
 #include "differential.h"
 #include "loop/parse.h"
+#include "loop/pass/math/expand_math.h"
 #include "not_lowered.h"
 #include "support/gemm_ir.h"
 #include "tenon/kernel_abi.h"
@@ -20,6 +21,7 @@ using test::Compiled;
 using test::Kernel;
 
 const DType kF32 = DType::Float(32);
+using Kernel3 = void(const float*, const float*, float*);
 
 Module One(Func f) {
   Module m;
@@ -115,6 +117,66 @@ TEST(Emit, WhatAConditionHasReadIsNotReadAgain) {
   size_t branches = 0;
   for (size_t at = 0; (at = text->find("br i1", at)) != std::string::npos; ++at) ++branches;
   EXPECT_LE(branches, 1u) << *text;
+}
+
+// The running maximum that starts from a number is one, whatever it meets: the machine's
+// instruction does. One that starts from what somebody gave may be none.
+TEST(Emit, TheMaximumOfANumberAsksForNoNan) {
+  const char* const text = R"(
+func @f(A: f32[640], B: f32[16], out C: f32[1]) {{exported: true}} {{
+  alloc m: f32[16] in register
+  m[ramp(0, 1, 16)] = {}
+  for k in 0..40 {{
+    m[ramp(0, 1, 16)] = max(m[ramp(0, 1, 16)], A[ramp(k * 16, 1, 16)])
+  }}
+  C[0] = reduce_max<f32>(m[ramp(0, 1, 16)])
+}}
+)";
+  const auto assembly = [&](const char* first) {
+    return EmitAssembly(ParseModule(fmt::format(fmt::runtime(text), first)).value(),
+                        Target::Parse("llvm -mcpu=x86-64-v4").value(), {})
+        .value();
+  };
+  const std::string number = assembly("broadcast(-inf.f32, 16)");
+  EXPECT_EQ(number.find("unord"), std::string::npos) << number;
+  EXPECT_NE(number.find("vmaxps"), std::string::npos) << number;
+  const std::string given = assembly("B[ramp(0, 1, 16)]");
+  EXPECT_NE(given.find("unord"), std::string::npos) << given;
+
+  std::vector<float> a(640, -3), b(16, std::nanf("")), c(1);
+  a[17] = a[600] = std::nanf("");
+  a[333] = 5;
+  for (const char* first : {"broadcast(-inf.f32, 16)", "B[ramp(0, 1, 16)]"}) {
+    const Module m = ParseModule(fmt::format(fmt::runtime(text), first)).value();
+    Compiled(m).Get<Kernel3>("f")(a.data(), b.data(), c.data());
+    EXPECT_EQ(c[0], 5) << first;
+  }
+  const std::vector<float> none(640, std::nanf(""));
+  const Module m = ParseModule(fmt::format(fmt::runtime(text), "broadcast(-inf.f32, 16)")).value();
+  Compiled(m).Get<Kernel3>("f")(none.data(), b.data(), c.data());
+  EXPECT_EQ(c[0], -std::numeric_limits<float>::infinity());
+}
+
+// Where a condition says where its argument lies, an exponential has no ends, and scales once.
+TEST(Emit, AnExponentialInBoundsHasNoEnds) {
+  const Target target = Target::Parse("llvm -mcpu=x86-64-v4").value();
+  PassContext context;
+  context.target = &target;
+  const auto assembly = [&](const char* value) {
+    const std::string text = fmt::format(
+        "func @f(A: f32[16], out C: f32[16]) {{exported: true}} {{\n  C[ramp(0, 1, 16)] = {}\n}}\n",
+        value);
+    const Module m = ExpandMath(ParseModule(text).value(), context);
+    return EmitAssembly(m, target, {}).value();
+  };
+  const std::string bounded = assembly(
+      "select(-abs(A[ramp(0, 1, 16)]) < broadcast(-87f32, 16), broadcast(0f32, 16), "
+      "exp(-abs(A[ramp(0, 1, 16)])))");
+  const std::string any = assembly("exp(A[ramp(0, 1, 16)])");
+  for (const char* instruction : {"\tvmaxps", "\tvminps", "\tvpsrld"}) {
+    EXPECT_EQ(bounded.find(instruction), std::string::npos) << bounded;
+    EXPECT_NE(any.find(instruction), std::string::npos) << any;
+  }
 }
 
 TEST(MicroKernel, ComputesTheProduct) {

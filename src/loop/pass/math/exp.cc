@@ -20,6 +20,9 @@
 //   n = fma(x, 1.442695f32, 12583166f32) - 12583166f32
 //   r = fma(n, 2.9088971e-05f32, fma(n, -0.69317627f32, x))
 //
+// Where the argument is known to lie where the result is a normal number, the two ends and half of
+// the scaling are left out (WeightOf in ops/operand.h says so of a softmax's).
+//
 // Special values need no branches: they are selects at the end, or fall out of the arithmetic. The
 // coefficients are in coefficients.h, with how they were found.
 
@@ -146,7 +149,14 @@ Expr WithinOne(const Builder& b, const Expr& x) { return b.AtMost(b.AtLeast(x, -
 
 }  // namespace
 
-Expr Exp(const Builder& b, const Expr& x) {
+Expr Exp(const Builder& b, const Expr& x, Bounds bounds) {
+  // Arguments of results that 2^n reaches in one step: n and 2^n are those of normal numbers.
+  const double least = b.wide() ? -708.3964 : -87.33654, most = b.wide() ? 709.4 : 88.3;
+  if (bounds.least >= least && bounds.most <= most) {
+    Reduced e = ReduceExp(b, x, b.exponent_bias());
+    return (ExpMinus1(b, e.r) + b.C(1)) * PowerOf2(b, e.biased);
+  }
+  if (bounds.most <= 0) return ExpNonPositive(b, x);
   // Beyond these the result is infinity and 0.
   Expr clamped = b.AtMost(b.AtLeast(x, b.wide() ? -746.0 : -104.0), b.wide() ? 710.0 : 89.0);
   Reduced e = ReduceExp(b, clamped, 2 * b.exponent_bias());

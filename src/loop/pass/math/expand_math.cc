@@ -1,15 +1,53 @@
 #include "loop/pass/math/expand_math.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
 #include "loop/pass/math/forms.h"
 #include "loop/rewrite.h"
 
 namespace tenon {
 
+namespace {
+
+// The number in all lanes; nullopt where it is none.
+std::optional<double> Number(const Expr& e) {
+  if (const auto* same = As<Broadcast>(e)) return Number(same->value);
+  const auto* c = As<FloatConst>(e);
+  return c ? std::optional(c->value) : std::nullopt;
+}
+
+// What the form of a number tells: -|x| is not positive.
+math::Bounds BoundsOf(const Expr& e) {
+  math::Bounds out;
+  const auto* neg = As<Unary>(e);
+  const auto* call = neg && neg->op == UnaryOp::kNeg ? As<Call>(neg->value) : nullptr;
+  if (call && call->intrinsic == Intrinsic::kAbs) out.most = 0;
+  return out;
+}
+
+// And what a comparison tells that holds or not, of a number that is not NaN.
+void Learn(const Binary& compared, bool holds, const Expr& e, math::Bounds* out) {
+  const bool left = StructuralEqual(compared.lhs, e);
+  if (!left && !StructuralEqual(compared.rhs, e)) return;
+  const std::optional<double> c = Number(left ? compared.rhs : compared.lhs);
+  const bool less = compared.op == BinaryOp::kLt || compared.op == BinaryOp::kLe;
+  const bool greater = compared.op == BinaryOp::kGt || compared.op == BinaryOp::kGe;
+  if (!c || std::isnan(*c) || (!less && !greater)) return;
+  if ((less == left) == holds) {
+    out->most = std::min(out->most, *c);
+  } else {
+    out->least = std::max(out->least, *c);
+  }
+}
+
 // Null where the intrinsic stays as it is.
-static Expr Form(const math::Builder& b, Intrinsic intrinsic, const std::vector<Expr>& args) {
+Expr Form(const math::Builder& b, Intrinsic intrinsic, const std::vector<Expr>& args,
+          const math::Bounds& bounds) {
   const Expr& x = args[0];
   switch (intrinsic) {
-    case Intrinsic::kExp: return math::Exp(b, x);
+    case Intrinsic::kExp: return math::Exp(b, x, bounds);
     case Intrinsic::kExp2: return math::Exp2(b, x);
     case Intrinsic::kLog: return math::Log(b, x);
     case Intrinsic::kExp10: return math::Exp10(b, x);
@@ -39,7 +77,7 @@ static Expr Form(const math::Builder& b, Intrinsic intrinsic, const std::vector<
   }
 }
 
-Expr ExpandMathCall(const Call& call, bool has_fma) {
+Expr Expand(const Call& call, bool has_fma, const math::Bounds& bounds) {
   const DType type = call.dtype;
   if (Info(call.intrinsic).type != IntrinsicType::kSame || !type.IsFloat() || type.scalable) {
     return nullptr;
@@ -48,12 +86,31 @@ Expr ExpandMathCall(const Call& call, bool has_fma) {
   const DType wide = type.bits >= 32 ? type : DType::Float(32).WithLanes(type.lanes);
   std::vector<Expr> args;
   for (const Expr& a : call.args) args.push_back(wide == type ? a : CastExpr::Make(wide, a));
-  const Expr form = Form(math::Builder(wide, has_fma), call.intrinsic, args);
+  const Expr form = Form(math::Builder(wide, has_fma), call.intrinsic, args, bounds);
   return form && wide != type ? CastExpr::Make(type, form) : form;
 }
 
+// A select one of whose sides is a call, expanded for what the condition says of its argument where
+// that side is taken; null where it says nothing. What is learned is of this select alone: another
+// may share the call.
+Expr ExpandSide(const Select& select, bool has_fma) {
+  const auto* compared = As<Binary>(select.condition);
+  if (!compared || !Info(compared->op).is_comparison) return nullptr;
+  const auto side = [&](const Expr& value, bool holds) -> Expr {
+    const auto* call = As<Call>(value);
+    if (!call || call->intrinsic != Intrinsic::kExp) return value;
+    math::Bounds bounds = BoundsOf(call->args[0]);
+    Learn(*compared, holds, call->args[0], &bounds);
+    const Expr form = Expand(*call, has_fma, bounds);
+    return form ? form : value;
+  };
+  const Expr on_true = side(select.on_true, true), on_false = side(select.on_false, false);
+  if (on_true == select.on_true && on_false == select.on_false) return nullptr;
+  return Select::Make(select.condition, on_true, on_false);
+}
+
 // A remainder of floats narrower than f64; null where it is something else.
-static Expr ExpandRemainder(const Binary* n, bool has_fma) {
+Expr ExpandRemainder(const Binary* n, bool has_fma) {
   if (n == nullptr || n->op != BinaryOp::kMod || !n->dtype.IsFloat() || n->dtype.bits > 32 ||
       n->dtype.scalable) {
     return nullptr;
@@ -61,10 +118,21 @@ static Expr ExpandRemainder(const Binary* n, bool has_fma) {
   return math::Remainder(math::Builder(n->dtype, has_fma), n->lhs, n->rhs);
 }
 
+}  // namespace
+
+Expr ExpandMathCall(const Call& call, bool has_fma) {
+  return Expand(call, has_fma, call.args.empty() ? math::Bounds{} : BoundsOf(call.args[0]));
+}
+
 Module ExpandMath(const Module& module, const PassContext& context) {
   const bool has_fma = context.target && context.target->HasFma();
   return MapFuncs(module, [&](const Func& func) {
-    return WithBody(func, PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
+    const Stmt sides = PostOrderRewrite(func->body, [&](const NodeRef& n) -> NodeRef {
+      const auto* select = As<Select>(n);
+      Expr expanded = select ? ExpandSide(*select, has_fma) : nullptr;
+      return expanded ? NodeRef(expanded) : n;
+    });
+    return WithBody(func, PostOrderRewrite(sides, [&](const NodeRef& n) -> NodeRef {
                       const auto* call = As<Call>(n);
                       Expr expanded = call ? ExpandMathCall(*call, has_fma)
                                            : ExpandRemainder(As<Binary>(n), has_fma);

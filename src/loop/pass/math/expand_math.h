@@ -13,6 +13,9 @@
 //         result is very large or small
 //   f16, bf16   as f32, rounded once more
 //
+// Where the call stands under a select that compares its argument with a number, or is of -|x|, exp
+// leaves out the ends that the argument cannot come to, and what scaling needs for them.
+//
 // How: each function reduces its argument to a short interval and evaluates a polynomial (or a
 // quotient of two) there; the coefficients are derived by scripts/derive_math.py. Scaling by 2^n is
 // integer arithmetic on the exponent field.

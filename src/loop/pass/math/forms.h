@@ -1,6 +1,8 @@
 // The forms behind expand_math, and the little language they are written in.
 #pragma once
 
+#include <limits>
+
 #include "ir/expr.h"
 
 namespace tenon::math {
@@ -59,7 +61,14 @@ inline Expr UnlessTiny(const Builder& b, const Expr& x, double tiny, const Expr&
   return Select::Make(Lt(b.Abs(x), b.C(tiny)), x, value);
 }
 
-Expr Exp(const Builder& b, const Expr& x);
+/// What is known of an argument: NaN, or a number in [least, most].
+struct Bounds {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+};
+
+/// Outside of `bounds` it may be anything.
+Expr Exp(const Builder& b, const Expr& x, Bounds bounds);
 Expr Exp2(const Builder& b, const Expr& x);
 Expr Log(const Builder& b, const Expr& x);
 Expr Log2(const Builder& b, const Expr& x);
