@@ -11,6 +11,7 @@ namespace tenon::driver {
 const std::vector<Step>& KernelPipeline() {
   static const std::vector<Step> kSteps = {
       {"select_intrinsics", "compares functions as they were written"},
+      {"store_in_results", "on whole buffers, which are as large as results are"},
       {"compact_buffers",
        "schedules leave whole buffers at the root; regions of blocks are needed, so before "
        "lower_blocks"},

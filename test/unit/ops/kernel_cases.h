@@ -115,8 +115,8 @@ inline Module Lowered(const Module& scheduled, const Machine& machine) {
   }
   // As far as shapes stay logical: afterwards arguments are flat storage, which the tests of the
   // passes and whole networks cover.
-  for (const char* pass :
-       {"compact_buffers", "lower_blocks", "simplify", "split_guards", "cut_tiles", "simplify"}) {
+  for (const char* pass : {"store_in_results", "compact_buffers", "lower_blocks", "simplify",
+                           "split_guards", "cut_tiles", "simplify"}) {
     m = FindLoopPass(pass)->run(m, context);
   }
   return m;

@@ -191,7 +191,9 @@ class Piece {
     if (own_.count(buffer.get())) return;
     Expr first = FirstLane(indices);
     std::optional<AffineForm> form = first ? Form(first) : std::nullopt;
-    good_ &= form.has_value() && buffer->scope != Scope::kBarrier;
+    // Registers from outside would be memory to a function.
+    good_ &= form.has_value() && buffer->scope != Scope::kBarrier &&
+             buffer->scope != Scope::kRegister;
     if (!good_) return;
     const auto* ramp = As<Ramp>(indices[0]);
     Param* p = Find(buffer);
