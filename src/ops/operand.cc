@@ -56,9 +56,10 @@ Expr BroadcastIndex(const Expr& own, const Expr& i, const Expr& dim) {
 Expr WeightOf(const Expr& x) {
   constexpr double kLeast32 = -87.3365, kLeast64 = -708.396;  // logarithms of the least normal ones
   const Expr least = MakeConst(x->dtype, x->dtype.bits == 64 ? kLeast64 : kLeast32);
-  const Expr none = Lt(x, least);
-  return Select::Make(none, MakeConst(x->dtype, 0),
-                      Call::Make(Intrinsic::kExp, {Select::Make(none, least, x)}));
+  // Not positive, whoever looks at it.
+  const Expr below = -Call::Make(Intrinsic::kAbs, {x});
+  return Select::Make(Lt(below, least), MakeConst(x->dtype, 0),
+                      Call::Make(Intrinsic::kExp, {below}));
 }
 
 Expr TotalOf(const Expr& sum, const Expr& count) {

@@ -7,8 +7,6 @@ namespace tenon::ops {
 
 using te::Indices;
 
-namespace {
-
 // Additions take four cycles and two start in each: four vectors hide most of it, where the row is
 // long enough.
 int64_t PartialWidth(int64_t n, int64_t lanes) {
@@ -16,6 +14,8 @@ int64_t PartialWidth(int64_t n, int64_t lanes) {
   while (width < 4 * lanes && width * 4 <= n) width *= 2;
   return width;
 }
+
+namespace {
 
 te::Body Combine(BinaryOp op, Expr value, std::vector<te::Axis> axes) {
   return op == BinaryOp::kMax ? te::MaxOf(std::move(value), std::move(axes))
@@ -25,9 +25,14 @@ te::Body Combine(BinaryOp op, Expr value, std::vector<te::Axis> axes) {
 }  // namespace
 
 Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows,
-                  const Expr& n, int64_t lanes, BinaryOp combiner,
+                  const Expr& n, int64_t width, BinaryOp combiner,
                   const std::function<Expr(const Indices& row, const Expr& j)>& element) {
-  const int64_t width = PartialWidth(TypicalSize(group.graph(), n), lanes);
+  if (width == 0) {
+    return Read(te::Compute(group.Mark(name, BlockRole::kAcross), rows, [&](const Indices& row) {
+      te::Axis j = te::ReduceAxis("j", n);
+      return Combine(combiner, element(row, j.var), {j});
+    }));
+  }
   const Expr whole = graph::InBlocks(n, width);
   const Expr steps = graph::DimFloorDiv(whole, IndexConst(width));
   std::vector<Expr> wide = rows;

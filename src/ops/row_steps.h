@@ -10,10 +10,15 @@
 
 namespace tenon::ops {
 
-/// element(row, j) combined over j in [0, n); the blocks "<name>_lanes" and `name` are marked in
-/// the group.
+/// How many partial results a row of n elements deserves on a machine with so many lanes: a whole
+/// number of vectors.
+int64_t PartialWidth(int64_t n, int64_t lanes);
+
+/// element(row, j) combined over j in [0, n), by way of `width` partial results; the blocks
+/// "<name>_lanes" and `name` are marked in the group. With a width of 0 one after the other, in
+/// `name` alone.
 Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows,
-                  const Expr& n, int64_t lanes, BinaryOp combiner,
+                  const Expr& n, int64_t width, BinaryOp combiner,
                   const std::function<Expr(const te::Indices& row, const Expr& j)>& element);
 
 /// The index of an element of a row, and that of its row.

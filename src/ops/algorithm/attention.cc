@@ -274,7 +274,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   };
   const te::Tensor score = Scores(group, op, s, ValueOf(point, "score_vectors"), dims);
   const std::vector<Expr> rows = InRow(lead, s.all_queries);
-  Operand m = ReduceRow(group, op.name + "_max", rows, s.all_keys, lanes, BinaryOp::kMax,
+  const int64_t width = PartialWidth(graph::TypicalSize(group.graph(), s.all_keys), lanes);
+  Operand m = ReduceRow(group, op.name + "_max", rows, s.all_keys, width, BinaryOp::kMax,
                         [&](const Indices& row, const Expr& j) { return score.At(InRow(row, j)); });
   // Of whole steps of the second product.
   const Expr keys = graph::InBlocks(s.all_keys, s.kernel.depth());
@@ -288,7 +289,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
                                return CastExpr::Make(s.kernel.unit.a, weight);
                              });
   Operand sum = ReduceRow(
-      group, op.name + "_sum", rows, s.all_keys, lanes, BinaryOp::kAdd,
+      group, op.name + "_sum", rows, s.all_keys, width, BinaryOp::kAdd,
       [&](const Indices& row, const Expr& j) { return CastExpr::Make(kF32, e.At(InRow(row, j))); });
   te::Tensor factor = te::Compute(group.Mark(op.name + "_factor", BlockRole::kFactor), rows,
                                   [&](const Indices& row) {
@@ -460,6 +461,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 }  // namespace
 
 extern const Algorithm kAttention;
-const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 3};
+const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 4};
 
 }  // namespace tenon::ops

@@ -67,6 +67,7 @@ bool ReducesRows(const Site& site, const graph::Node& node) {
 WorkDescription Work(const Site& site, const Point&) {
   constexpr double kMemoryStep = 4, kMeetCycles = 600;
   const auto lanes = static_cast<double>(site.machine.VectorUnit(DType::Float(32)).n);
+  constexpr double kSoftmaxStep = 28;  // with an exponential that is no vector's
   WorkDescription work;
   for (size_t i = 0; i < site.region.nodes.size(); ++i) {
     const graph::Node& n = site.region.nodes[i];
@@ -76,6 +77,8 @@ WorkDescription Work(const Site& site, const Point&) {
       work.vector_ops += 2 * operations + kEnoughParts * kMeetCycles * lanes;
     } else if (HasElementDefinition(n.op) || ReducesRows(site, n)) {
       work.vector_ops += operations;
+    } else if (n.op == graph::OpKind::kSoftmax && site.machine.warp == 0) {
+      work.scalar_ops += kSoftmaxStep * operations;
     } else {
       work.scalar_ops += kMemoryStep * operations;
     }
@@ -108,7 +111,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 }  // namespace
 
 extern const Algorithm kDefinition;
-const Algorithm kDefinition = {"definition", {},         IsFor, SpaceOf, Wants, Work,
-                               nullptr,      ScheduleIt, 1,     true};
+const Algorithm kDefinition = {"definition", {},      IsFor,      SpaceOf, Wants,
+                               Work,         nullptr, ScheduleIt, 1,       true};
 
 }  // namespace tenon::ops

@@ -581,27 +581,45 @@ TEST(Kernel, ElementsOfOpenSizes) {
   }
 }
 
-TEST(Kernel, RowsOfOpenSizes) {
+Case SoftmaxOf(TensorType x, int64_t axis) {
   Case c;
   c.op = OpKind::kSoftmax;
-  c.inputs = {Open(F32({3, 1}), 1, &c)};
-  c.attrs = Attrs{{"axis", int64_t{1}}};
-  Check(c, "rows", 1e-6);
+  c.inputs = {std::move(x)};
+  c.attrs = Attrs{{"axis", axis}};
+  return c;
+}
+
+Case LayerNormOf(std::vector<int64_t> x) {
+  Case c;
+  c.op = OpKind::kLayerNorm;
+  const int64_t n = x.back();
+  c.attrs = Attrs{{"axis", static_cast<int64_t>(x.size()) - 1}, {"epsilon", 1e-5}};
+  c.inputs = {F32(std::move(x)), F32({n}), F32({n})};
+  return c;
+}
+
+constexpr size_t kAllPoints = 1000;
+
+// Rows and their lengths around vectors and rows that are computed together; every point.
+TEST(Kernel, RowsOfOpenSizes) {
+  Case length = SoftmaxOf(F32({5, 1}), 1);
+  length.inputs[0] = Open(F32({5, 1}), 1, &length);
+  Check(length, "rows", 1e-6, TestMachine(), kAllPoints);
+  Case rows = SoftmaxOf(F32({1, 19}), 1);
+  rows.inputs[0] = Open(F32({1, 19}), 0, &rows);
+  Check(rows, "rows", 1e-6, TestMachine(), kAllPoints);
 }
 
 TEST(Kernel, Rows) {
-  for (int64_t n : {16, 17, 64, 100}) {
-    Case softmax;
-    softmax.op = OpKind::kSoftmax;
-    softmax.inputs = {F32({2, 3, n})};
-    softmax.attrs = Attrs{{"axis", int64_t{2}}};
-    Check(softmax, "rows", 1e-6);
-    Case norm;
-    norm.op = OpKind::kLayerNorm;
-    norm.inputs = {F32({5, n}), F32({n}), F32({n})};
-    norm.attrs = Attrs{{"axis", int64_t{1}}, {"epsilon", 1e-5}};
-    Check(norm, "rows", 1e-6);
+  for (int64_t n : {1, 7, 8, 9, 16, 17, 64, 100}) {
+    Check(SoftmaxOf(F32({2, 3, n}), 2), "rows", 1e-6);
+    if (n > 1) Check(LayerNormOf({5, n}), "rows", 1e-6);
   }
+  Check(SoftmaxOf(F32({13, 37}), 1), "rows", 1e-6, TestMachine(), kAllPoints);
+  Check(SoftmaxOf(F32({13, 3}), 1), "rows", 1e-6, TestMachine(), kAllPoints);
+  Check(LayerNormOf({2, 5, 33}), "rows", 1e-6, TestMachine(), kAllPoints);
+  Check(LayerNormOf({13, 3}), "rows", 1e-6, TestMachine(), kAllPoints);
+  Check(SoftmaxOf(F32({37}), 0), "rows", 1e-6, TestMachine(), kAllPoints);
 }
 
 TEST(Kernel, Attention) {
