@@ -44,7 +44,21 @@ std::vector<Expr> TransformResult(int64_t tile, const std::vector<Expr>& m) {
 
 Expr InWhole(const Expr& size, int64_t part) { return graph::DimCeilDiv(size, IndexConst(part)); }
 
+std::vector<Expr> WholeLine(int64_t count, const Line& at) {
+  std::vector<Expr> all;
+  for (int64_t k = 0; k < count; ++k) all.push_back(at(IndexConst(k)));
+  return all;
+}
+
 }  // namespace
+
+Expr WinogradPoint(int64_t tile, const Expr& point, const Line& elements) {
+  return Pick(point, TransformInput(tile, WholeLine(tile + 2, elements)));
+}
+
+Expr WinogradPlace(int64_t tile, const Expr& place, const Line& sums) {
+  return Pick(place, TransformResult(tile, WholeLine(tile + 2, sums)));
+}
 
 std::vector<std::array<double, 3>> WinogradWeights(int64_t tile) {
   if (tile == 2) return {{-1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
@@ -64,28 +78,20 @@ WinogradStages MakeWinogradStages(const OpContext& op, int64_t lanes, const Oper
   const Expr n = op.out.dims[0], p = IndexConst(points), v = IndexConst(lanes);
   const Expr down = InWhole(op.out.dims[2], tile), across = InWhole(op.out.dims[3], tile);
   const Expr in_blocks = InWhole(u.dims[1], lanes), out_blocks = InWhole(u.dims[0], lanes);
-  // A column or row of what `at` gives at 0, 1, ….
-  auto line = [](int64_t count, const std::function<Expr(const Expr&)>& at) {
-    std::vector<Expr> all;
-    for (int64_t k = 0; k < count; ++k) all.push_back(at(IndexConst(k)));
-    return all;
-  };
   WinogradStages s;
   s.input_half = te::Compute(
       op.name + "_rows", {n, down, across, in_blocks, p, p, v}, [&](const Indices& i) -> te::Body {
-        return Pick(i[4], TransformInput(tile, line(points, [&](const Expr& k) {
-                                           return x.at({i[0], i[3] * lanes + i[6],
-                                                        i[1] * tile + k - pads[0],
-                                                        i[2] * tile + i[5] - pads[1]});
-                                         })));
+        return WinogradPoint(tile, i[4], [&](const Expr& k) {
+          return x.at(
+              {i[0], i[3] * lanes + i[6], i[1] * tile + k - pads[0], i[2] * tile + i[5] - pads[1]});
+        });
       });
-  s.input = te::Compute(
-      op.name + "_input", {n, p, p, in_blocks, down, across, v}, [&](const Indices& i) -> te::Body {
-        return Pick(
-            i[2], TransformInput(tile, line(points, [&](const Expr& k) {
-                                   return s.input_half.At({i[0], i[4], i[5], i[3], i[1], k, i[6]});
-                                 })));
-      });
+  s.input = te::Compute(op.name + "_input", {n, p, p, in_blocks, down, across, v},
+                        [&](const Indices& i) -> te::Body {
+                          return WinogradPoint(tile, i[2], [&](const Expr& k) {
+                            return s.input_half.At({i[0], i[4], i[5], i[3], i[1], k, i[6]});
+                          });
+                        });
   const Expr channels = out_blocks * IndexConst(lanes);
   s.products = te::Compute(op.name, {n, p, p, down, across, channels}, [&](const Indices& i) {
     te::Axis cb = te::ReduceAxis("cb", in_blocks), ci = te::ReduceAxis("ci", v);
@@ -98,20 +104,18 @@ WinogradStages MakeWinogradStages(const OpContext& op, int64_t lanes, const Oper
                          return s.products.At({i[0], i[4], i[5], i[1], i[2], i[3] * lanes + i[6]});
                        });
   const Expr t = IndexConst(tile);
-  s.result_half = te::Compute(
-      op.name + "_half", {n, down, across, out_blocks, t, p, v}, [&](const Indices& i) -> te::Body {
-        return Pick(i[4],
-                    TransformResult(tile, line(points, [&](const Expr& k) {
-                                      return s.sums.At({i[0], i[1], i[2], i[3], k, i[5], i[6]});
-                                    })));
-      });
-  s.result = te::Compute(
-      op.name + "_tile", {n, down, across, out_blocks, t, t, v}, [&](const Indices& i) -> te::Body {
-        return Pick(i[5], TransformResult(tile, line(points, [&](const Expr& k) {
-                                            return s.result_half.At(
-                                                {i[0], i[1], i[2], i[3], i[4], k, i[6]});
-                                          })));
-      });
+  s.result_half = te::Compute(op.name + "_half", {n, down, across, out_blocks, t, p, v},
+                              [&](const Indices& i) -> te::Body {
+                                return WinogradPlace(tile, i[4], [&](const Expr& k) {
+                                  return s.sums.At({i[0], i[1], i[2], i[3], k, i[5], i[6]});
+                                });
+                              });
+  s.result = te::Compute(op.name + "_tile", {n, down, across, out_blocks, t, t, v},
+                         [&](const Indices& i) -> te::Body {
+                           return WinogradPlace(tile, i[5], [&](const Expr& k) {
+                             return s.result_half.At({i[0], i[1], i[2], i[3], i[4], k, i[6]});
+                           });
+                         });
   return s;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "ops/define.h"
@@ -20,6 +21,13 @@ namespace tenon::ops {
 
 /// G for tiles of t x t: t + 2 rows of 3.
 std::vector<std::array<double, 3>> WinogradWeights(int64_t tile);
+
+/// What an index gives along an axis of a tile.
+using Line = std::function<Expr(const Expr&)>;
+/// The element of Bt times a column of t + 2 elements, and of At times one of t + 2 sums, that an
+/// index picks: where that is unrolled, its formula is left.
+Expr WinogradPoint(int64_t tile, const Expr& point, const Line& elements);
+Expr WinogradPlace(int64_t tile, const Expr& place, const Line& sums);
 
 /// The tensors that lead from an input to a winograd_conv's results, with channels in blocks of
 /// `lanes`: [n, tiles down, tiles across, blocks, points, points, lanes] and so on.

@@ -239,6 +239,17 @@ inline Case Conv(int64_t channels, int64_t maps, int64_t size, int64_t kernel, i
   return c;
 }
 
+// With weights that are transformed already, and a bias.
+inline Case WinogradConv(int64_t tile, int64_t channels, int64_t maps, int64_t height,
+                         int64_t width) {
+  Case c;
+  c.op = OpKind::kWinogradConv;
+  c.attrs = Attrs{{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+  c.inputs = {F32({1, channels, height, width}), F32({maps, channels, tile + 2, tile + 2}),
+              F32({maps})};
+  return c;
+}
+
 inline const Machine& ThreadsMachine() {
   static const Machine machine = Machine::Of(*Target::Parse("opencl"));
   return machine;

@@ -318,6 +318,28 @@ TEST(Kernel, WindowsOfImagesByThreads) {
   Check(pool, "thread_window", 1e-6, WarpsMachine());
 }
 
+// Images of less than a tile, of whole ones, and of ragged ones; several images, whose tiles are
+// those of one; channels, maps and places below, at and above the products' tiles (small ones, for
+// the interpreter has a product for each point); borders of all widths.
+TEST(Kernel, WinogradConvolutionOnThreads) {
+  struct Sizes {
+    int64_t tile, images, channels, maps, height, width;
+  };
+  const auto small = [](const Point& p) {
+    return ValueOf(p, "threads_y") == 4 && ValueOf(p, "threads_x") == 8 &&
+           ValueOf(p, "pieces_y") == 1 && ValueOf(p, "pieces_x") == 1;
+  };
+  for (auto [tile, images, channels, maps, height, width] :
+       {Sizes{2, 1, 3, 2, 3, 5}, {2, 3, 8, 17, 7, 6}, {4, 3, 9, 5, 2, 7}, {4, 2, 8, 16, 5, 4}}) {
+    SCOPED_TRACE(fmt::format("{} {}x{}x{}", tile, images, height, width));
+    Case c = WinogradConv(tile, channels, maps, height, width);
+    c.inputs[0].dims[0] = IndexConst(images);
+    c.bias_relu = images > 1;
+    if (height == 5) c.attrs = Attrs{{"pads", std::vector<int64_t>{1, 0, 0, 2}}};
+    Check(c, "thread_winograd_conv", 1e-5, ThreadsMachine(), kWarpPoints, small);
+  }
+}
+
 // Rows of all matrices by one; pairs of matrices, of which one side may be the same.
 TEST(Kernel, ProductsOfWarpsInBatches) {
   const DType f16 = DType::Float(16);

@@ -131,30 +131,21 @@ TEST(Kernel, DirectConvolutionWithStridesAndResiduals) {
 // With weights that are transformed already, for tiles of 2 and of 4; images of one tile, a ragged
 // one more, and bands of several; channels below, at and above a block.
 class WinogradConvolution : public ::testing::TestWithParam<std::tuple<int64_t, int64_t, int64_t>> {
- protected:
-  static Case Of(int64_t tile, int64_t channels, int64_t maps, int64_t height, int64_t width) {
-    Case c;
-    c.op = OpKind::kWinogradConv;
-    c.attrs = Attrs{{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
-    c.inputs = {F32({1, channels, height, width}), F32({maps, channels, tile + 2, tile + 2}),
-                F32({maps})};
-    return c;
-  }
 };
 TEST_P(WinogradConvolution, AnySize) {
   const auto [tile, channels, size] = GetParam();
-  Check(Of(tile, channels, 40, size, size), "winograd_conv", 1e-6);
+  Check(WinogradConv(tile, channels, 40, size, size), "winograd_conv", 1e-6);
 }
 INSTANTIATE_TEST_SUITE_P(Kernel, WinogradConvolution,
                          ::testing::Combine(::testing::Values(2, 4), ::testing::Values(3, 24),
                                             ::testing::Values(4, 5)));
 TEST_F(WinogradConvolution, Bands) {
-  Case residual = Of(4, 16, 16, 9, 8);
+  Case residual = WinogradConv(4, 16, 16, 9, 8);
   residual.bias_relu = true;
   Check(residual, "winograd_conv", 1e-6);
-  Check(Of(2, 17, 16, 4, 7), "winograd_conv", 1e-6);
+  Check(WinogradConv(2, 17, 16, 4, 7), "winograd_conv", 1e-6);
   const Machine avx2 = MachineOf("x86-64-v3");
-  Check(Of(4, 8, 24, 8, 5), "winograd_conv", 1e-6, avx2);
+  Check(WinogradConv(4, 8, 24, 8, 5), "winograd_conv", 1e-6, avx2);
 }
 
 TEST(Kernel, DepthwiseConvolution) {
@@ -557,7 +548,7 @@ TEST(Kernel, ConvolutionOfOnePositionOfOpenMaps) {
 // Squares of one tile or less, of several, and of more than a band.
 TEST_F(WinogradConvolution, OpenImages) {
   for (int64_t tile : {2, 4}) {
-    Case c = Of(tile, 3, 2, 1, 1);
+    Case c = WinogradConv(tile, 3, 2, 1, 1);
     c.inputs[0] = Open(Open(c.inputs[0], 2, &c), 3, &c);
     c.bias_relu = tile == 4;
     if (c.bias_relu) c.attrs = Attrs{{"pads", std::vector<int64_t>{1, 1, 0, 2}}};
