@@ -111,6 +111,10 @@ constexpr Site kSites[] = {
   %2: f32[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
   return %2 "y"
 })"},
+    {kGpu, R"(graph @g(%0 "x": f32[1, 32, 12, 12], %1 "w": f32[32, 32, 6, 6]) {
+  %2: f32[1, 32, 12, 12] = winograd_conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
+  return %2 "y"
+})"},
     {kGpu, R"(graph @g(%0 "x": f16[64, 128], %1 "w": f16[128, 64]) {
   %2: f16[64, 64] = matmul(%0, %1) "k"
   return %2 "y"
