@@ -146,10 +146,12 @@ class Leaver {
     return std::any_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
       const ValueId v = g_.node(n).outputs[0];
       return n < group.seed && Leaves(v, group) &&
-             std::any_of(members.begin(), members.end(), [&](NodeId m) {
-               const std::vector<ValueId>& in = g_.node(m).inputs;
-               return std::find(in.begin(), in.end(), v) != in.end();
-             });
+             std::any_of(
+                 members.begin(), members.end(),
+                 [&](NodeId m) {
+                   const std::vector<ValueId>& in = g_.node(m).inputs;
+                   return std::find(in.begin(), in.end(), v) != in.end();
+                 });
     });
   }
 

@@ -92,7 +92,8 @@ void AddSums(const Site& site, double blocks, double groups, double together,
     if (HasElementDefinition(node.op)) continue;
     const double elements = blocks * groups * OperationsOf(site.region, node);
     work->vector_ops += 3 * elements + blocks * kMeetCycles * lanes / together;
-    work->bytes[0] += elements * static_cast<double>(site.region.type(node.inputs[0]).dtype.Bytes());
+    work->bytes[0] +=
+        elements * static_cast<double>(site.region.type(node.inputs[0]).dtype.Bytes());
   }
 }
 

@@ -192,8 +192,8 @@ class Piece {
     Expr first = FirstLane(indices);
     std::optional<AffineForm> form = first ? Form(first) : std::nullopt;
     // Registers from outside would be memory to a function.
-    good_ &= form.has_value() && buffer->scope != Scope::kBarrier &&
-             buffer->scope != Scope::kRegister;
+    good_ &=
+        form.has_value() && buffer->scope != Scope::kBarrier && buffer->scope != Scope::kRegister;
     if (!good_) return;
     const auto* ramp = As<Ramp>(indices[0]);
     Param* p = Find(buffer);
