@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <set>
 
 #include "loop/parse.h"
@@ -259,30 +258,6 @@ TEST_P(SketchTest, GuessesAreThePricesOnCpus) {
 TEST_P(SketchTest, GuessesAreThePricesOnGpus) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{64, 96, 128}, {60, 77, 100}})
     ExpectRightGuesses(Read(GetParam().text(m, n, k)), MachineOf(kGpu), GetParam().name);
-}
-
-// The price of a point is to be a matter of microseconds; under load and sanitizers, of some more.
-TEST(Sketches, GuessesTakeMicroseconds) {
-  const Machine cpu = MachineOf(kCpu);
-  Expected<Sketches> sketches = Sketches::Of(Read(Product(512, 512, 512, true)), "f", cpu);
-  ASSERT_TRUE(sketches);
-  std::mt19937_64 random(5);
-  std::vector<std::pair<size_t, ops::Point>> points;
-  for (size_t i = 0; i < sketches->all().size(); ++i)
-    for (int draw = 0; draw < 50; ++draw)
-      if (auto point = sketches->all()[i].space.Sample(&random)) points.emplace_back(i, *point);
-  for (const auto& [i, point] : points) ASSERT_TRUE(sketches->IsNumeric(i, point));
-  const auto start = std::chrono::steady_clock::now();
-  double sum = 0;
-  constexpr int kRounds = 20;
-  for (int round = 0; round < kRounds; ++round)
-    for (const auto& [i, point] : points)
-      if (const auto work = sketches->GuessAt(i, point)) sum += EstimateSeconds(*work, cpu);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  const double each = taken.count() / (kRounds * static_cast<double>(points.size()));
-  RecordProperty("microseconds", fmt::format("{:.2f}", 1e6 * each));
-  EXPECT_GT(sum, 0);
-  EXPECT_LT(each, 200e-6);
 }
 
 TEST(Sketches, OperationsOfTheTableTakeProductsOfBytes) {
