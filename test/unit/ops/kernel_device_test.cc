@@ -8,6 +8,22 @@ namespace {
 
 // ---- machines whose threads run together ----
 
+// Its schedule is one launch, and means what the kernel does.
+void ExpectOneLaunch(const Expected<Kernel>& kernel) {
+  ASSERT_TRUE(kernel) << ToString(kernel.errors());
+  Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
+  ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+  const std::string text = Print(scheduled->module());
+  const size_t grid = text.find("blockIdx.x");
+  EXPECT_NE(grid, std::string::npos);
+  EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
+  Module before;
+  before.Add(kernel->func);
+  EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
+  EXPECT_TRUE(
+      testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+}
+
 TEST(Kernel, RowsOnThreads) {
   for (int64_t n : {1, 31, 33, 70}) {
     SCOPED_TRACE(n);
@@ -49,18 +65,7 @@ TEST(Kernel, ReducedResultsOnThreads) {
       b.Output("held", held);
       const graph::Graph region = std::move(b).Finish();
       Expected<Kernel> kernel = Build(region, nullptr, ThreadsMachine());
-      ASSERT_TRUE(kernel) << ToString(kernel.errors());
-      Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
-      ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-      const std::string text = Print(scheduled->module());
-      const size_t grid = text.find("blockIdx.x");
-      EXPECT_NE(grid, std::string::npos);
-      EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
-      Module before;
-      before.Add(kernel->func);
-      EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
-      EXPECT_TRUE(
-          testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+      ExpectOneLaunch(kernel);
     }
   }
 }
@@ -96,17 +101,7 @@ TEST(Kernel, SumsBeforeProductsOnThreads) {
     stored.value(stored.inputs[1]).type.tensor().layout =
         graph::MakeLayout(graph::StorageDesc{{1, 0}}, stored.type(stored.inputs[1]).dims);
     Expected<Kernel> kernel = Build(stored, &plan, ThreadsMachine());
-    ASSERT_TRUE(kernel) << ToString(kernel.errors());
-    Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
-    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-    const std::string text = Print(scheduled->module());
-    const size_t grid = text.find("blockIdx.x");
-    EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
-    Module before;
-    before.Add(kernel->func);
-    EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
-    EXPECT_TRUE(
-        testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+    ExpectOneLaunch(kernel);
   }
 }
 
@@ -130,17 +125,7 @@ TEST(Kernel, SumsBeforeRowsOnThreads) {
     b.Output("state", state);
     const graph::Graph region = std::move(b).Finish();
     Expected<Kernel> kernel = Build(region, nullptr, ThreadsMachine());
-    ASSERT_TRUE(kernel) << ToString(kernel.errors());
-    Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
-    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-    const std::string text = Print(scheduled->module());
-    const size_t grid = text.find("blockIdx.x");
-    EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
-    Module before;
-    before.Add(kernel->func);
-    EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
-    EXPECT_TRUE(
-        testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+    ExpectOneLaunch(kernel);
   }
 }
 
