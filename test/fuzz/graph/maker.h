@@ -6,6 +6,8 @@
 // but is out of range is clipped; where none fits, a new input or constant is made.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <map>
 #include <optional>
@@ -86,7 +88,7 @@ struct Network {
   std::string model;                                    // the file
   std::map<std::string, Value> values;                  // by name
   std::map<std::string, std::array<int64_t, 2>> sizes;  // of open sizes, by name
-  std::map<std::pair<std::string, Elem>, int> counts;   // how often an operator is there, by type
+  std::map<std::pair<std::string, Elem>, int> counts;   // how often a row is there, by type
   bool open() const { return !sizes.empty(); }
 };
 
@@ -204,6 +206,11 @@ struct Rule {
   bool IsOf(int64_t opset) const { return since <= opset && opset < before; }
   /// With its domain, as operators without a rule are told.
   std::string name() const { return *domain ? std::string(domain) + "." + op : op; }
+  /// The same with the sets that it is of, where another row has later ones.
+  std::string row() const {
+    const bool ends = before != INT64_MAX;
+    return name() + (ends ? fmt::format(" ({} to {})", since, before - 1) : "");
+  }
 };
 
 }  // namespace tenon::fuzz

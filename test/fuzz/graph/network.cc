@@ -80,7 +80,7 @@ Network RandomNetwork(uint64_t seed, int steps, bool infos) {
   const auto make = [&](const Subject& s) {
     for (size_t tries = 0; tries < kTries; ++tries) {
       if (!s.rule->make(m, *s.rule, s.elem)) continue;
-      ++counts[{s.rule->name(), s.elem}];
+      ++counts[{s.rule->row(), s.elem}];
       return true;
     }
     return false;

@@ -1,5 +1,6 @@
 // Operators of com.microsoft that compute in floats, and experts.
 #include <cmath>
+#include <numeric>
 
 #include "fuzz/graph/windows.h"
 
@@ -62,6 +63,85 @@ bool FusedConv(Maker& m, const Rule& rule, Elem t) {
   if (f == "LeakyRelu") attributes.push_back(FloatList("activation_params", {0.25f}));
   if (f == "Clip") attributes.push_back(FloatList("activation_params", {-2, 3}));
   return m.Add(rule.op, inputs, y, attributes, kContrib).has_value();
+}
+
+bool FusedGemm(Maker& m, const Rule& rule, Elem t) {
+  const Size rows = m.AnyOpenSize(), k = m.AnyOpenSize(), n = m.AnyOpenSize();
+  const bool ta = m.Chance(2), tb = m.Chance(2);
+  const Value x = m.Like(t, ta ? Dims{k, rows} : Dims{rows, k}, {.lo = -4, .hi = 4}),
+              y = m.Like(t, tb ? Dims{n, k} : Dims{k, n}, {.lo = -2, .hi = 2});
+  Value z = SumOfProducts(x, y, static_cast<double>(k.most()), t);
+  z.dims = {rows, n}, z.whole = false, z.lo -= 3, z.hi += 3;
+  std::vector<std::string> inputs = {x.name, y.name};
+  std::vector<std::string> attributes = {Int("transA", ta), Int("transB", tb)};
+  if (m.Chance(2)) attributes.push_back(Float("alpha", 0.5f));
+  if (m.Chance(2)) {
+    const Value c = m.Like(t, m.Chance(2) ? Dims{n} : Dims{rows, 1}, {.lo = -4, .hi = 4});
+    inputs.push_back(c.name), z.lo -= 4, z.hi += 4, z.error += c.error;
+    if (m.Chance(2)) attributes.push_back(Float("beta", 0.25f));
+  }
+  z.error += Rounded(t, z.hi, kArithmetic);
+  const std::string f = m.Of<std::string>({"", "Relu", "Tanh", "Sigmoid", "LeakyRelu"});
+  if (!f.empty()) attributes.push_back(Str("activation", f));
+  if (f == "LeakyRelu") attributes.push_back(Float("activation_alpha", 0.25f));
+  return m.Add(rule.op, inputs, z, attributes, kContrib).has_value();
+}
+
+// Of whole numbers: a root stretches what is near 0 without end.
+bool CDist(Maker& m, const Rule& rule, Elem t) {
+  const Size width = Within(m.AnyOpenSize(), 0, 31);
+  const Need need = {.lo = -2, .hi = 2, .exact = true};
+  const Value x = m.Like(t, {m.AnyOpenSize(), width}, need),
+              y = m.Like(t, {m.AnyOpenSize(), width}, need);
+  const bool root = m.Chance(2);
+  Value d =
+      Computed(t, {x.dims[0], y.dims[0]}, 16 * std::max(1.0, static_cast<double>(width.most())), 0);
+  d.lo = 0, d.whole = !root;
+  if (root) d.hi = std::sqrt(d.hi), d.error = Rounded(t, d.hi, kFormula);
+  std::vector<std::string> attributes;
+  if (root || m.Chance(2)) attributes.push_back(Str("metric", root ? "euclidean" : "sqeuclidean"));
+  return m.Add(rule.op, {x.name, y.name}, d, attributes, kContrib).has_value();
+}
+
+// One element of each row and column is larger than the others together: where it is, is drawn, so
+// that pivots are sought, or on the diagonal of matrices of an open size.
+bool Inverse(Maker& m, const Rule& rule, Elem t) {
+  const Size n = Within(m.AnyOpenSize(), 0, 9), batch = Within(m.AnyOpenSize(), 0, 3);
+  const Dims matrix = {n, n};
+  const bool many = m.Chance(2);
+  const Value x = m.Like(t, many ? Dims{batch, n, n} : matrix, {.lo = -1, .hi = 1});
+  const auto large = 2 * static_cast<double>(n.most());
+  std::string add, sum = m.NewName();
+  if (n.fixed()) {
+    std::vector<size_t> at(static_cast<size_t>(n.a));
+    std::iota(at.begin(), at.end(), size_t{0});
+    std::shuffle(at.begin(), at.end(), m.random);
+    std::vector<double> elements(at.size() * at.size());
+    for (size_t i = 0; i < at.size(); ++i) elements[i * at.size() + at[i]] = large;
+    add = m.Tensor(t, {n.a, n.a}, elements).name;
+  } else {
+    const std::string unit = m.NewName();
+    add = m.NewName();
+    m.Plain("EyeLike", {m.Like(t, matrix).name}, unit);
+    m.Plain("Mul", {unit, m.Number(t, large).name}, add);
+  }
+  m.Plain("Add", {x.name, add}, sum);
+  const Value y = Computed(t, x.dims, 1, 2 * x.error + Rounded(t, 1, kFunction));
+  return m.Add(rule.op, {sum}, y, {}, kContrib).has_value();
+}
+
+// What is forbidden becomes the lowest score; it goes on as one that sums and products stand.
+bool NGramRepeatBlock(Maker& m, const Rule& rule, Elem t) {
+  const Size batch = Within(m.AnyOpenSize(), 1, 3), length = Within(m.AnyOpenSize(), 0, 17);
+  const int64_t words = m.Between(1, 9);
+  const auto last = static_cast<double>(m.Between(0, std::min<int64_t>(words, 4) - 1));
+  const Value said = m.Data(kI64, {batch, length}, 0, last);
+  const Value scores = m.Like(t, {batch, words}, {.lo = -8, .hi = 8});
+  const std::string out = m.NewName();
+  m.Plain(rule.op, {said.name, scores.name}, out, {Int("ngram_size", m.Between(1, 4))}, kContrib);
+  Value y = scores;
+  y.lo = -9;
+  return m.Add("Max", {out, m.Number(t, -9).name}, y).has_value();
 }
 
 // Norms of the last axis, with what is added to it first; the sum is a result too.
@@ -214,6 +294,10 @@ constexpr Rule kRules[] = {
     {"QuickGelu", 18, kMost, Activation, kContrib},
     {"FusedMatMul", 18, kFloats, FusedMatMul, kContrib},
     {"FusedConv", 18, kMost, FusedConv, kContrib},
+    {"FusedGemm", 18, kFloats, FusedGemm, kContrib},
+    {"CDist", 18, kFloats, CDist, kContrib},
+    {"Inverse", 18, kFloats, Inverse, kContrib},
+    {"NGramRepeatBlock", 18, kFloats, NGramRepeatBlock, kContrib},
     {"LayerNormalization", 18, kMost, Norm, kContrib},
     {"SimplifiedLayerNormalization", 18, kMost, Norm, kContrib},
     {"SimplifiedLayerNormalization", 18, kMost, Norm},

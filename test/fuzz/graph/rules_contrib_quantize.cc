@@ -51,6 +51,44 @@ bool Function(Maker& m, const Rule& rule, Elem t) {
                   t, x.dims, attributes);
 }
 
+// Along one axis, or, of sets before 13, along all from one on.
+bool Softmax(Maker& m, const Rule& rule, Elem t) {
+  const Value x = m.Take(t, {.min_rank = 1});
+  std::vector<std::string> attributes = {Int("opset", m.Of<int64_t>({12, 13}))};
+  if (m.Chance(2)) attributes.push_back(Int("axis", m.Between(-Rank(x), Rank(x) - 1)));
+  return AddLoose(m, rule,
+                  {x.name, Scale(m, 1.0 / 16), m.Chance(2) ? m.Number(t, 3).name : "",
+                   Scale(m, 1.0 / 256), m.Number(t, In(kSigned, t) ? -128 : 0).name},
+                  t, x.dims, attributes);
+}
+
+// Rows of tables of bytes: as numbers they are within -4 … 4, and the factors within 1 … 3.
+bool EmbedNorm(Maker& m, const Rule& rule, Elem t) {
+  const Size batch = Within(m.AnyOpenSize(), 1, 3), length = Within(m.AnyOpenSize(), 1, 9);
+  const int64_t width = m.Between(1, 33);
+  const double least = In(kSigned, t) ? -128 : 0;
+  const bool segments = m.Chance(2);
+  const auto ids = [&](int64_t most) {
+    return m.Data(kI32, {batch, length}, 0, static_cast<double>(most)).name;
+  };
+  const auto table = [&](int64_t rows) {
+    return m.Data(t, {rows, width}, least, least + 255).name;
+  };
+  std::vector<std::string> inputs = {ids(10), segments ? ids(2) : "", table(11), table(9),
+                                     segments ? table(3) : ""};
+  inputs.push_back(m.Data(t, {width}, least + 64, least + 192).name);
+  inputs.push_back(m.Data(t, {width}, least, least + 255).name);
+  inputs.push_back(m.Chance(2) ? m.Data(kI32, {batch, length}, 0, 1).name : "");
+  for (const double scale : {1.0 / 32, 1.0 / 32, 1.0 / 32, 1.0 / 64, 1.0 / 64})
+    inputs.push_back(inputs.size() == 10 && !segments ? "" : Scale(m, scale));
+  for (const double zero : {128, 128, 128, 0, 128})
+    inputs.push_back(inputs.size() == 15 && !segments ? "" : m.Number(t, least + zero).name);
+  const std::vector<Value> results = {
+      Computed(kF32, {batch, length, width}, 40, Rounded(kF32, 40, 4 * kFunction)),
+      {"", kI32, {batch}, 0, 9}};
+  return m.AddAll(rule.op, inputs, results, {Float("epsilon", 0.5f)}, kContrib);
+}
+
 bool Concat(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.min_rank = 1});
   const size_t axis = m.Below(x.rank());
@@ -172,6 +210,8 @@ constexpr Rule kRules[] = {
     {"QLinearConcat", 18, kBytes, Concat, kContrib},
     {"QLinearAveragePool", 18, kBytes, AveragePool, kContrib},
     {"QLinearGlobalAveragePool", 18, kBytes, AveragePool, kContrib},
+    {"QLinearSoftmax", 18, kBytes, Softmax, kContrib},
+    {"QEmbedLayerNormalization", 18, kBytes, EmbedNorm, kContrib},
     {"QuantizeLinear", 18, kNarrow, Quantize, kContrib},
     {"DequantizeLinear", 18, kNarrow, Quantize, kContrib},
     {"QGemm", 18, kBytes, Gemm, kContrib},

@@ -125,20 +125,40 @@ bool Compress(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.min_rank = 1, .max_rank = 3});
   const size_t axis = m.Below(x.rank());
   const Value which = m.Like(kBool, {x.dims[axis]});
-  const std::string found = m.NewName(), shape = m.NewName();
+  const std::string found = m.NewName();
   m.Plain(rule.op, {x.name, which.name}, found, {Int("axis", static_cast<int64_t>(axis))});
   Value y{"", kI64, {static_cast<int64_t>(x.rank())}, 0, 1e4};
   return m.Add("Shape", {found}, y).has_value();
 }
 
+// Of the results the counts, whose sum is known, the places of all, or the first element.
 bool Unique(Maker& m, const Rule& rule, Elem t) {
-  const Value x =
-      m.Take(t, {.min_rank = 1, .max_rank = 2, .exact = true, .filled = true, .most = 100});
-  const std::string found = m.NewName();
-  m.Plain(rule.op, {x.name}, found, {Int("sorted", 1)});
+  const bool contrib = *rule.domain != 0;  // lists, in their order, without the first places
+  const Value x = m.Take(t, {.min_rank = 1,
+                             .max_rank = contrib ? size_t{1} : 2,
+                             .exact = true,
+                             .filled = true,
+                             .most = 100});
+  std::vector<std::string> attributes;
+  if (!contrib && !m.Chance(3)) attributes.push_back(Int("sorted", m.Chance(2)));
+  const bool along = !contrib && m.Chance(3);
+  const size_t axis = m.Below(x.rank());
+  if (along) attributes.push_back(Int("axis", static_cast<int64_t>(axis)));
+  const Size n = along ? x.dims[axis] : Count(x.dims);
+  const auto most = static_cast<double>(n.most());
+  const std::string values = m.NewName(), inverse = m.NewName(), counts = m.NewName();
+  m.PlainAll(rule.op, {x.name},
+             contrib ? std::vector{values, inverse, counts}
+                     : std::vector{values, std::string(), inverse, counts},
+             attributes, rule.domain);
+  if (m.Chance(3)) return Summed(m, counts, 0, {"", kI64, {}, 1, most});
+  if (along || m.Chance(2)) {
+    const Value places{"", kI64, {n}, 0, most};
+    return m.Add("Identity", {inverse}, places).has_value();
+  }
   Value y = x;
   y.dims = {1};
-  return m.Add("Gather", {found, m.List({0}).name}, y).has_value();
+  return m.Add("Gather", {values, m.List({0}).name}, y).has_value();
 }
 
 constexpr Rule kRules[] = {
@@ -150,7 +170,8 @@ constexpr Rule kRules[] = {
     {"OneHot", 11, kAll & ~Only(kBF16), OneHot},
     {"NonZero", 13, kAll, NonZero},
     {"Compress", 11, kAll & ~Only(kBF16), Compress},
-    {"Unique", 11, kNumbers & ~Only(kBF16), Unique},
+    {"Unique", 11, kOldAll, Unique},
+    {"Unique", 18, kOldAll, Unique, "com.microsoft"},
     // As sets before defined them, of the types that they knew.
     {"Gather", 1, kOldAll, Gather, "", 13},
     {"GatherElements", 11, kOldAll, GatherElements, "", 13},

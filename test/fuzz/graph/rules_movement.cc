@@ -66,6 +66,15 @@ bool Unsqueeze(Maker& m, const Rule& rule, Elem t) {
       .has_value();
 }
 
+bool ExpandDims(Maker& m, const Rule& rule, Elem t) {
+  const Value x = m.Take(t, {.max_rank = 3});
+  const int64_t axis = m.Between(0, Rank(x)), from_end = axis - Rank(x) - 1;
+  Value y = x;
+  y.dims.insert(y.dims.begin() + axis, 1);
+  const Value at = m.Number(kI32, static_cast<double>(m.Chance(2) ? axis : from_end));
+  return m.Add(rule.op, {x.name, at.name}, y, {}, rule.domain).has_value();
+}
+
 bool Squeeze(Maker& m, const Rule& rule, Elem t) {
   const auto [x, y, axis] = DrawSqueezed(m, t);
   return m.Add(rule.op, {x.name, m.List({axis}).name}, y).has_value();
@@ -165,8 +174,9 @@ bool Split(Maker& m, const Rule& rule, Elem t) {
 bool Pad(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.min_rank = 1, .filled = true});
   const std::string mode =
-      m.opset() >= 19 ? m.Of<std::string>({"constant", "constant", "reflect", "edge", "wrap"})
-                      : m.Of<std::string>({"constant", "constant", "reflect", "edge"});
+      m.opset() >= 19 && !*rule.domain
+          ? m.Of<std::string>({"constant", "constant", "reflect", "edge", "wrap"})
+          : m.Of<std::string>({"constant", "constant", "reflect", "edge"});
   Ints64 pads(2 * x.rank());
   Value y = x;
   for (size_t i = 0; i < x.rank(); ++i) {
@@ -182,7 +192,7 @@ bool Pad(Maker& m, const Rule& rule, Elem t) {
     y.lo = std::min(y.lo, 0.0), y.hi = std::max(y.hi, 1.0);
     if (m.Chance(2)) inputs.push_back(m.Number(t, 1).name);
   }
-  return m.Add(rule.op, inputs, y, {Str("mode", mode)}).has_value();
+  return m.Add(rule.op, inputs, y, {Str("mode", mode)}, rule.domain).has_value();
 }
 
 bool Expand(Maker& m, const Rule& rule, Elem t) {
@@ -227,8 +237,11 @@ bool Trilu(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.min_rank = 2});
   Value y = x;
   y.lo = std::min(0.0, y.lo), y.hi = std::max(0.0, y.hi);
-  return m.Add(rule.op, {x.name, m.Scalar64(m.Between(-2, 2)).name}, y, {Int("upper", m.Chance(2))})
-      .has_value();
+  std::vector<std::string> inputs = {x.name};
+  if (!m.Chance(4)) inputs.push_back(m.Scalar64(m.Between(-2, 2)).name);
+  std::vector<std::string> attributes;
+  if (!m.Chance(4)) attributes.push_back(Int("upper", m.Chance(2)));
+  return m.Add(rule.op, inputs, y, attributes, rule.domain).has_value();
 }
 
 bool CenterCropPad(Maker& m, const Rule& rule, Elem t) {
@@ -315,6 +328,9 @@ constexpr Rule kRules[] = {
     {"ConstantOfShape", 20, kAll, ConstantOfShape},
     {"Range", 11, Only(kF32) | Only(kF64) | Only(kI16) | Only(kI32) | Only(kI64), Range},
     {"EyeLike", 22, kAll, EyeLike},
+    {"Pad", 18, kAll, Pad, "com.microsoft"},
+    {"Trilu", 18, kAll, Trilu, "com.microsoft"},
+    {"ExpandDims", 18, kAll, ExpandDims, "com.microsoft"},
     // As sets before defined them, of the types that they knew.
     {"Transpose", 1, kOldAll, Transpose, "", 13},
     {"Transpose", 13, kAll, Transpose, "", 21},

@@ -1,5 +1,8 @@
 // Operators whose form older sets had otherwise: what is an input today was an attribute, and a
 // softmax went over all axes from one on. Those that changed in types alone stand in their family.
+// And operators that only the first sets had.
+#include <cmath>
+
 #include "fuzz/graph/rules.h"
 
 namespace tenon::fuzz {
@@ -133,6 +136,60 @@ bool Upsample(Maker& m, const Rule& rule, Elem t) {
   return m.Add(rule.op, inputs, y, attributes).has_value();
 }
 
+// ---- What sets before 10 had on trial, and converters still write
+
+bool Scaled(Maker& m, const Rule& rule, Elem t) {
+  const std::string_view op = rule.op;
+  const double most = op == "Affine" ? 100 : 30;
+  const Value x = m.Take(t, {.lo = -most, .hi = most});
+  std::vector<std::string> attributes;
+  float alpha = 1, beta = op == "Affine" ? 0 : 1;
+  if (!m.Chance(4)) attributes.push_back(Float("alpha", alpha = m.Of({0.5f, -2.0f})));
+  if (!m.Chance(4)) attributes.push_back(Float("beta", beta = m.Of({-0.5f, 3.0f})));
+  const double slope = std::abs(alpha * (op == "Affine" ? 1 : beta)),
+               reach = (std::abs(alpha) + slope) * std::max(1.0, x.bound()) + std::abs(beta);
+  const Value y = Computed(t, x.dims, reach, slope * x.error + Rounded(t, reach, 2 * kFunction));
+  return m.Add(rule.op, {x.name}, y, attributes).has_value();
+}
+
+Value Picture(Maker& m, Elem t, int64_t least) {
+  return m.Like(t,
+                {Within(m.AnyOpenSize(), 1, 3), m.Between(1, 5), Within(m.AnyOpenSize(), least, 9),
+                 Within(m.AnyOpenSize(), least, 9)},
+                {.lo = -100, .hi = 100});
+}
+
+bool ImageScaler(Maker& m, const Rule& rule, Elem t) {
+  const Value x = Picture(m, t, 0);
+  std::vector<std::string> attributes;
+  if (m.Chance(2)) attributes.push_back(Float("scale", 0.5f));
+  if (m.Chance(2)) {
+    std::vector<float> bias;
+    for (int64_t i = 0; i < x.dims[1].a; ++i) bias.push_back(static_cast<float>(m.Between(-3, 3)));
+    attributes.push_back(FloatList("bias", bias));
+  }
+  const double most = x.bound() + 3;
+  const Value y = Computed(t, x.dims, most, x.error + Rounded(t, most, kFormula));
+  return m.Add(rule.op, {x.name}, y, attributes).has_value();
+}
+
+// Of four borders what is between them, or from two of them on so many rows and columns.
+bool Crop(Maker& m, const Rule& rule, Elem t) {
+  const Value x = Picture(m, t, 5);
+  Ints64 border;
+  for (int i = 0; i < 4; ++i) border.push_back(m.Between(0, 2));
+  std::vector<std::string> attributes = {Ints("border", border)};
+  Value y = x;
+  y.dims[2] = x.dims[2] - Size(border[1] + border[3]);
+  y.dims[3] = x.dims[3] - Size(border[0] + border[2]);
+  if (m.Chance(2)) {
+    y.dims[2] = m.Between(0, x.dims[2].least() - border[1]);
+    y.dims[3] = m.Between(0, x.dims[3].least() - border[0]);
+    attributes.push_back(Ints("scale", {y.dims[2].a, y.dims[3].a}));
+  }
+  return m.Add(rule.op, {x.name}, y, attributes).has_value();
+}
+
 constexpr Rule kRules[] = {
     {"Squeeze", 1, kOldAll, Squeeze, "", 13},
     {"Unsqueeze", 1, kOldAll, Unsqueeze, "", 13},
@@ -146,6 +203,11 @@ constexpr Rule kRules[] = {
     {"TopK", 1, kIeee, TopK, "", 11},
     {"Upsample", 7, kOldNumbers | kBytes, Upsample, "", 10},
     {"Resize", 10, kOldNumbers | kBytes, Upsample, "", 11},
+    {"Affine", 1, kIeee, Scaled},
+    {"ScaledTanh", 1, kIeee, Scaled},
+    {"ParametricSoftplus", 1, kIeee, Scaled},
+    {"ImageScaler", 1, kIeee, ImageScaler},
+    {"Crop", 1, kIeee, Crop},
 };
 
 }  // namespace
