@@ -32,10 +32,11 @@ def model_of(nodes, inputs, ranks, opset=21):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def add(name, nodes, inputs, calls, errors=(), wanted=None, output=(TensorProto.FLOAT, 2), opset=21):
+def add(name, nodes, inputs, calls, errors=(), wanted=None, output=(TensorProto.FLOAT, 2), opset=21, empty=True):
     """`calls`: lists of arrays; `errors`: (such a list, what the error says); `wanted`: what NumPy computes, or None where it
-    raises; without it ONNX Runtime's answer counts, and sizes of results depend on values."""
-    cases.append(Case(name, model_of(nodes, inputs, {"y": output}, opset), calls, errors, wanted, ["--empty-sizes"], passed_in=wanted is not None))
+    raises; without it ONNX Runtime's answer counts, and sizes of results depend on values. `empty`: whether sizes
+    may be 0."""
+    cases.append(Case(name, model_of(nodes, inputs, {"y": output}, opset), calls, errors, wanted, ["--empty-sizes"] if empty else [], passed_in=wanted is not None))
 
 
 def i64(*values):
@@ -272,6 +273,20 @@ def add_grams():
     grams = helper.make_node("TfIdfVectorizer", ["x"], ["y"], mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=3,
                              ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3], pool_int64s=[2, 3, 2, 3, 5, 2])
     add("grams", [grams], {"x": (INT64, 2)}, [[rng.integers(2, 6, (3, n))] for n in (1, 2, 3, 5, 6, 13)])
+
+    # What says a run of words again is forbidden; sequences shorter than a run forbid nothing.
+    def unrepeated(words, scores, n=3):
+        out = scores.copy()
+        for row, said in enumerate(words):
+            for at in range(len(said) - n + 1):
+                if list(said[at:at + n - 1]) == list(said[len(said) - n + 1:]):
+                    out[row, said[at + n - 1]] = -np.inf
+        return out
+    block = helper.make_node("NGramRepeatBlock", ["words", "scores"], ["y"], domain="com.microsoft", ngram_size=3)
+    for empty in (True, False):
+        add(f"repeats_of_words_{empty}", [block], {"words": (INT64, 2), "scores": 2},
+            [[rng.integers(0, 3, (rows, length)), f32(rows, 4)] for rows in (1, 3) for length in (0, 1, 2, 3, 4, 17) if empty or length],
+            wanted=unrepeated, empty=empty)
 
 
 def stale_shape(tenon, declared, folder):

@@ -158,7 +158,9 @@ Status ImportExpandDims(OpContext& c) {
 }
 
 // Scores of words that would end a run of n words that there is already: the lowest there are. Each
-// place of the sequence at which the last n - 1 words stand forbids the word behind them.
+// place of the sequence at which the last n - 1 words stand forbids the word behind them. A
+// sequence shorter than that has places too, which forbid nothing: sizes here are those of the
+// operands.
 Status ImportNGramRepeatBlock(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
   TN_ASSIGN_OR_RETURN(const int64_t n, c.Int("ngram_size", std::nullopt));
@@ -169,23 +171,20 @@ Status ImportNGramRepeatBlock(OpContext& c) {
         c.Type(0).ToString(), c.Type(1).ToString(), n);
   }
   const Formula f(c);
-  const Val words = f.In(0), scores = f.In(1);
-  const Expr length = words.dim(1), zero = IndexConst(0);
-  const Expr places = graph::DimMax(graph::DimSub(length, IndexConst(n - 1)), zero);
-  if (IsZero(places)) return f.Result(scores);
-  const Expr end = graph::DimSub(length, IndexConst(n - 1));  // where the last n - 1 words begin
-  Val repeats;
+  const Val words = f.In(0), scores = f.In(1), length = Size(words, 1);
+  const Val place = f.Iota(words.dim(1));
+  const auto steps_on = [&](int64_t k) {
+    return Gather(words, Min(place + static_cast<double>(k), length - 1), 1);
+  };
+  const double behind = static_cast<double>(n - 1);
+  Val forbids = Expand(place < length - behind, words.dims());
   for (int64_t k = 0; k + 1 < n; ++k) {
-    const Val here = Slice(words, 1, IndexConst(k), places);
-    const Val there =
-        Slice(words, 1, graph::DimMax(graph::DimAdd(end, IndexConst(k)), zero), IndexConst(1));
-    const Val same = Equal(here, there);
-    repeats = repeats ? repeats & same : same;
+    const Val at = Max(length - behind + static_cast<double>(k), 0);
+    forbids = forbids & Equal(steps_on(k), Gather(words, Expand(at, place.dims()), 1));
   }
-  const Val next = Slice(words, 1, IndexConst(n - 1), places);
-  Val penalty = Expand(f.Number(scores.dtype(), -INFINITY), next.dims());
-  if (repeats) penalty = Where(repeats, penalty, INFINITY);
-  return f.Result(Scatter(scores, InRange(c, 0, next, scores.dim(1)), penalty, 1, "min"));
+  const Val lowest = Expand(f.Number(scores.dtype(), -INFINITY), words.dims());
+  return f.Result(Scatter(scores, InRange(c, 0, steps_on(n - 1), scores.dim(1)),
+                          Where(forbids, lowest, INFINITY), 1, "min"));
 }
 
 // ---- Normalisations of a sum ----
