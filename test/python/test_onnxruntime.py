@@ -585,6 +585,65 @@ def binding_to_memory_beside(ort):
 
 
 @case
+def binding_beneath_the_interface(ort):
+    """As programs reach through to the bindings: a device of numbers, values on it, the session within."""
+    state = __import__(ort.__name__ + ".capi._pybind_state", fromlist=["*"])
+    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
+    s = session(ort)
+    io = s.io_binding()
+    x, y = (state.OrtValue.ortvalue_from_numpy(a, device) for a in (X, Y))
+    io._iobinding.bind_ortvalue_input("x", x)
+    io.bind_ortvalue_input("y", ort.OrtValue(y))
+    io._iobinding.bind_output("o", device)
+    z = state.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32, device)
+    io._iobinding.bind_ortvalue_output("z", z)
+    s._sess.run_with_iobinding(io._iobinding, None)
+    of = lambda metas: [(m.name, m.type, m.shape) for m in metas]
+    kept = ort.OrtValue.ortvalue_from_numpy(X)
+    return (
+        [o.numpy() for o in io._iobinding.get_outputs()], z.numpy(), of(s._inputs_meta), of(s._outputs_meta), s._model_meta.graph_name,
+        device.device_id(), device.device_type(), kept._ortvalue.numpy(), ort.OrtValue(kept._ortvalue).shape(),
+    )  # fmt: skip
+
+
+@case
+def binding_memory_beneath_the_interface(ort):
+    state = __import__(ort.__name__ + ".capi._pybind_state", fromlist=["*"])
+    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
+    s = session(ort)
+    io, out = s.io_binding(), np.zeros((2, 3), np.float32)
+    io._iobinding.bind_input("x", device, np.float32, [2, 3], X.ctypes.data)
+    io._iobinding.bind_input("y", Y)
+    io._iobinding.bind_output("o", device, np.float32, [2, 3], out.ctypes.data)
+    s.run_with_iobinding(io)
+    return out
+
+
+def bound_to_another(ort, shape, dtype):
+    s = session(ort)
+    io = s.io_binding()
+    io.bind_cpu_input("x", X)
+    io.bind_cpu_input("y", Y)
+    io.bind_ortvalue_output("o", ort.OrtValue.ortvalue_from_shape_and_type(shape, dtype))
+    s.run_with_iobinding(io)
+
+
+CASES["binding_to_another_type"] = lambda ort: bound_to_another(ort, [2, 3], np.float64)
+CASES["binding_to_another_shape"] = lambda ort: bound_to_another(ort, [3, 3], np.float32)
+
+
+@case
+def names_of_numbers(ort):
+    values = (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.ExecutionMode.ORT_PARALLEL, ort.ExecutionOrder.DEFAULT)
+    return [(str(v), v.name, v.value) for v in values]
+
+
+@case
+def a_severity_that_is_none(ort):
+    ort.set_default_logger_severity(9)
+
+
+@case
 def binding_through_a_vector(ort):
     state = __import__(ort.__name__ + ".capi._pybind_state", fromlist=["*"])
     feeds, fetches = state.OrtValueVector(), state.OrtValueVector()

@@ -86,7 +86,9 @@ def set_seed(seed: int) -> None:
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Without effect; SessionOptions.log_severity_level is that of a session."""
+    """Without effect; SessionOptions.log_severity_level is that of a session. Errors: a level that is none of 0 to 4."""
+    if not 0 <= severity <= 4:
+        raise RuntimeError(f"Invalid log severity level: expected 0 to 4 but got {severity}")
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:

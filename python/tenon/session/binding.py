@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import element_types, errors
-from .values import OrtValue, OrtValueVector, require_cpu
+from .values import OrtDevice, OrtValue, OrtValueVector, require_cpu
 
 _byte_bounds = getattr(np.lib, "array_utils", np).byte_bounds
 
@@ -34,30 +34,30 @@ class IOBinding:
         self._known_input(name)
         self._inputs[name] = arr_on_cpu
 
-    def bind_input(
-        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
-    ) -> None:
-        """Memory of the caller's, who keeps it while it is bound."""
+    @property
+    def _iobinding(self) -> IOBinding:
+        """Programs reach through to ONNX Runtime's bindings, which this is, too."""
+        return self
+
+    def bind_input(self, name: str, device_type: Any, *memory: Any, **named: Any) -> None:
+        """Memory of the caller's, who keeps it while it is bound: bind_input(name, device_type, device_id, element_type, shape,
+        buffer_ptr), and as the bindings have it, an OrtDevice for the first two, or an array alone."""
+        if not isinstance(device_type, (str, OrtDevice)):
+            self.bind_cpu_input(name, device_type)
+            return
         self._known_input(name)
-        require_cpu(device_type)
-        self._inputs[name] = _over(buffer_ptr, shape, element_type)
+        self._inputs[name] = _placed(device_type, *memory, **named)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         self._known_input(name)
         self._inputs[name] = ortvalue
 
-    def bind_output(
-        self,
-        name: str,
-        device_type: str = "cpu",
-        device_id: int = 0,
-        element_type: Any = None,
-        shape: Sequence[int] | None = None,
-        buffer_ptr: int | None = None,
-    ) -> None:
+    def bind_output(self, name: str, device_type: str | OrtDevice = "cpu", *memory: Any, **named: Any) -> None:
+        """bind_output(name, device_type, device_id, element_type, shape, buffer_ptr): memory of the caller's, who keeps it, or
+        none; as the bindings have it, an OrtDevice for the device's kind and number."""
         self._known(name, self._session.get_outputs())
-        require_cpu(device_type)
-        self._outputs[name] = None if buffer_ptr is None else OrtValue(_over(buffer_ptr, shape, element_type))
+        array = _placed(device_type, *memory, **named)
+        self._outputs[name] = None if array is None else OrtValue(array)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         self._known(name, self._session.get_outputs())
@@ -98,8 +98,9 @@ class IOBinding:
         except (ValueError, *errors.ALL) as error:
             raise RuntimeError(f"Error in execution: {error}") from error
         results = []
-        for bound, value in zip(self._outputs.values(), values):
+        for (name, bound), value in zip(self._outputs.items(), values):
             if bound is not None:
+                _require_type(name, bound, value)
                 bound.update_inplace(value)
             results.append(bound if bound is not None else OrtValue(value))
         self._results = results
@@ -115,6 +116,32 @@ def _require_apart(arrays: dict[str, Any]) -> None:
     for (_, end, first), (start, _, second) in zip(spans, spans[1:]):
         if start < end:
             raise errors.InvalidArgument.of(f"expected outputs in memory of their own, but '{first}' and '{second}' overlap")
+
+
+def _require_type(name: str, bound: OrtValue, value: Any) -> None:
+    expected, actual = OrtValue(value).data_type(), bound.data_type()
+    if isinstance(value, np.ndarray) and bound._value.dtype != value.dtype:
+        raise RuntimeError(
+            f"Error in execution: Unexpected output data type. Actual: ({actual}) , expected: ({expected}): output '{name}'"
+        )
+
+
+def _placed(
+    device_type: str | OrtDevice,
+    *memory: Any,
+    **named: Any,
+) -> np.ndarray | None:
+    """An array over what is said of memory of the caller's, if anything is. Errors: a device that is not the CPU."""
+    require_cpu(device_type)
+    known = ["element_type", "shape", "buffer_ptr"]
+    if not isinstance(device_type, OrtDevice):
+        known.insert(0, "device_id")
+    said = dict(zip(known, memory)) | named
+    unknown = set(said) - set(known)
+    if len(memory) > len(known) or unknown:
+        raise TypeError(f"expected {', '.join(known)} of memory but got {len(memory)} values" + "".join(f", {n}" for n in sorted(unknown)))
+    address = said.get("buffer_ptr")
+    return None if address is None else _over(address, said.get("shape"), said.get("element_type"))
 
 
 def _over(address: int, shape: Sequence[int] | None, element_type: Any) -> np.ndarray:

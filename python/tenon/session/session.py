@@ -117,6 +117,14 @@ class InferenceSession:
     def get_modelmeta(self) -> ModelMetadata:
         return ModelMetadata(self._forms.description)
 
+    # The same under the names that programs reach through to, where ONNX Runtime keeps it and its bindings' session.
+
+    _inputs_meta = property(get_inputs)
+    _outputs_meta = property(get_outputs)
+    _overridable_initializers = property(get_overridable_initializers)
+    _model_meta = property(get_modelmeta)
+    _sess = property(lambda self: self)
+
     # How it is run.
 
     def get_session_options(self) -> SessionOptions:

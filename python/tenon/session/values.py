@@ -13,10 +13,27 @@ _DEVICE_TYPES = {"cpu": 0, "gpu": 1, "cuda": 1, "npu": 3}
 
 
 class OrtDevice:
-    """A device by its kind and number. Sessions run on "cpu"."""
+    """A device by its kind and number; sessions run on "cpu". As ONNX Runtime's bindings make it, of numbers: the kind, the memory's,
+    perhaps the vendor's, and the device's."""
 
-    def __init__(self, kind: str = "cpu", device_id: int = 0):
-        self._kind, self._id = kind, device_id
+    def __init__(self, kind: str | int = "cpu", *numbers: int):
+        names = {number: name for name, number in _DEVICE_TYPES.items()}
+        if isinstance(kind, int) and kind not in names:
+            raise RuntimeError(f"Unsupported device type: {kind}")
+        self._kind = names[kind] if isinstance(kind, int) else kind
+        self._id = numbers[-1] if numbers else 0
+
+    @staticmethod
+    def cpu() -> int:
+        return _DEVICE_TYPES["cpu"]
+
+    @staticmethod
+    def cuda() -> int:
+        return _DEVICE_TYPES["cuda"]
+
+    @staticmethod
+    def default_memory() -> int:
+        return 0
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
@@ -119,20 +136,24 @@ class SparseTensor:
         return "cpu"
 
 
-def require_cpu(device_type: str) -> None:
+def require_cpu(device_type: str | OrtDevice) -> None:
+    if isinstance(device_type, OrtDevice):
+        device_type = device_type._kind
     if device_type != "cpu":
         raise RuntimeError(f"sessions run on the CPU: expected device type 'cpu' but got '{device_type}'")
 
 
 class OrtValue:
-    """A tensor, as an array that it shares, or a sequence of such."""
+    """A tensor, as an array that it shares, or a sequence of such. Also what ONNX Runtime's bindings have beneath it."""
 
     def __init__(self, value: Any, element: str = ""):
+        if isinstance(value, OrtValue):
+            value, element = value._value, element or value._element
         self._value = value
         self._element = element or (element_types.of_numpy(value.dtype) if isinstance(value, np.ndarray) else "")
 
     @classmethod
-    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0, *_: Any) -> OrtValue:
+    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, device_type: str | OrtDevice = "cpu", device_id: int = 0, *_: Any) -> OrtValue:
         """Shares a compact array."""
         require_cpu(device_type)
         if not isinstance(numpy_obj, np.ndarray):
@@ -151,7 +172,7 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_shape_and_type(
-        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, *_: Any
+        cls, shape: Sequence[int], element_type: Any, device_type: str | OrtDevice = "cpu", device_id: int = 0, *_: Any
     ) -> OrtValue:
         """Memory that is not set; the type is NumPy's, or ONNX's number."""
         require_cpu(device_type)
@@ -166,6 +187,14 @@ class OrtValue:
     def from_dlpack(cls, data: Any) -> OrtValue:
         """Shares what another library's array has."""
         return cls(element_types.plain(np.from_dlpack(data)))
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        """Programs reach through to the bindings' value, which is this one."""
+        return self
+
+    def _get_c_value(self) -> OrtValue:
+        return self
 
     def _tensor(self) -> np.ndarray:
         if not isinstance(self._value, np.ndarray):
