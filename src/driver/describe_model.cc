@@ -8,6 +8,7 @@
 
 #include "driver/dims_json.h"
 #include "driver/source.h"
+#include "frontend/onnx/narrow.h"
 #include "frontend/onnx/proto.h"
 #include "graph/graph.h"
 #include "ir/print.h"
@@ -25,6 +26,7 @@ std::string ElementName(int32_t type) {
       {1, "float32"},  {2, "uint8"},   {3, "int8"},    {4, "uint16"},   {5, "int16"},
       {6, "int32"},    {7, "int64"},   {8, "string"},  {9, "bool"},     {10, "float16"},
       {11, "float64"}, {12, "uint32"}, {13, "uint64"}, {16, "bfloat16"}};
+  if (const onnx::NarrowType* narrow = onnx::NarrowTypeOf(type)) return narrow->name;
   auto found = kNames.find(type);
   return found == kNames.end() ? fmt::format("type {}", type) : found->second;
 }

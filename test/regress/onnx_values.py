@@ -174,6 +174,23 @@ class Values(unittest.TestCase):
             steps = [np.tile(x, k + 2) for k in range(trips)]
             self.check(main, [np.array(trips), x], [np.tile(x, trips + 1), steps, np.array([s.sum() for s in steps], np.float32)])
 
+    def test_few_bits_are_bytes_of_a_call(self):
+        """The library says so itself: whoever makes its arguments by what it says makes those that it takes."""
+        for kind, said in ((TensorProto.UINT4, "uint8"), (TensorProto.INT2, "int8"), (TensorProto.FLOAT4E2M1, "uint8"),
+                           (TensorProto.FLOAT8E8M0, "float8_e8m0fnu"), (TensorProto.FLOAT8E5M2, "float8_e5m2")):
+            main = self.compile([node("Optional", ["x"], ["o"]), node("OptionalGetElement", ["o"], ["e"]), node("Transpose", ["e"], ["y"])],
+                                [tensor("x", kind, [3, 5])], [tensor("y", kind, None)], opset=28)
+            library = pathlib.Path(self.folder.name) / f"{self.count}.so"
+            told = subprocess.run([TENON, "inspect", library], capture_output=True, text=True, check=True).stdout
+            self.assertRegex(told, rf"x +{said} 3 x 5\n")
+            self.assertRegex(told, rf"y +{said} ")
+            run = subprocess.run([TENON, "run", library, "--fill", "random"], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(f"y: {said} 5x3", run.stdout)
+            if not said.startswith("float"):
+                x = np.arange(15).reshape(3, 5).astype(said) % 2
+                self.check(main, [x], [x.T])
+
     def test_shapes_of_unknown_length(self):
         x = np.arange(12, dtype=np.float32).reshape(3, 4)
         shape = tensor("s", INT64, ["r"])

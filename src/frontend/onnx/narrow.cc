@@ -132,6 +132,11 @@ Expected<DType> StorageOf(int32_t elem_type) {
   return narrow ? narrow->storage() : ToDType(elem_type);
 }
 
+Expected<DType> CallerTypeOf(int32_t elem_type) {
+  const NarrowType* narrow = NarrowTypeOf(elem_type);
+  return narrow ? narrow->caller() : ToDType(elem_type);
+}
+
 Val Decoded(const Val& bytes, const NarrowType& type, DType to) {
   if (type.IsString() && bytes)
     return bytes.formula().Fail(MakeError("strings are no numbers: cast them"));

@@ -39,6 +39,8 @@ struct NarrowType {
 const NarrowType* NarrowTypeOf(int32_t elem_type);
 /// What the graph has an element type of the model as: `ToDType`, or the bytes of a narrow type.
 Expected<DType> StorageOf(int32_t elem_type);
+/// What callers see.
+Expected<DType> CallerTypeOf(int32_t elem_type);
 
 /// The numbers that bytes of a narrow type are, as `to`.
 Val Decoded(const Val& bytes, const NarrowType& type, DType to);

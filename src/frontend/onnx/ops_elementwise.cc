@@ -180,8 +180,22 @@ Status ImportBitCast(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(int64_t to, c.Int("to", std::nullopt));
   if (to < 0 || to > INT32_MAX) return c.Error("unknown data type {}", to);
-  TN_ASSIGN_OR_RETURN(DType dtype, ToDType(static_cast<int32_t>(to)));
-  return c.Result(OpKind::kBitCast, {c.In(0)}, {{"to", dtype.ToString()}});
+  TN_ASSIGN_OR_RETURN(DType dtype, StorageOf(static_cast<int32_t>(to)));
+  const NarrowType *from = c.Narrow(0), *narrow = NarrowTypeOf(static_cast<int32_t>(to));
+  const int had = from ? from->bits : c.Type(0).dtype.StorageBits(),
+            wants = narrow ? narrow->bits : dtype.StorageBits();
+  if ((from && from->IsString()) || (narrow && narrow->IsString()) || had != wants)
+    return c.Error("expected two types of numbers of as many bits, but got {} and {}",
+                   from ? from->name : c.Type(0).dtype.ToString(),
+                   narrow ? narrow->name : dtype.ToString());
+  const Formula f(c);
+  Val bits = f.Emit(OpKind::kBitCast, {f.In(0)}, {{"to", dtype.ToString()}});
+  // Of bytes that hold fewer bits the others say nothing, and are those of a number of the type.
+  if (wants < 8 && from != narrow)
+    bits = narrow->is_float ? Mod(bits, 16) : Encoded(bits, *narrow, {});
+  TN_RETURN_IF_ERROR(f.Result(bits));
+  c.SetNarrow(0, narrow);
+  return Ok();
 }
 
 // The first input, which may be narrow.

@@ -75,11 +75,13 @@ Status ImportConstantOfShape(OpContext& c) {
   if (value && graph::StaticCount(value->type.dims) != 1) {
     return c.Error("expected one element in attribute value, but got {}", value->type.ToString());
   }
-  if (value && value->narrow)
-    return c.Error("a value of a type narrower than a byte, or a float of one, is not supported");
-  ValueId scalar = value ? c.b.Constant("", {value->type.dtype, {}}, value->payload)
-                         : c.Scalar(DType::Float(32), 0);
-  return c.Result(OpKind::kExpand, {scalar}, {}, {{"shape", std::move(shape)}});
+  const NarrowType* narrow = value ? value->narrow : nullptr;
+  if (value) value->type.dims.clear();
+  const ValueId scalar =
+      value ? AddConstant(c.b, "", std::move(*value)) : c.Scalar(DType::Float(32), 0);
+  TN_RETURN_IF_ERROR(c.Result(OpKind::kExpand, {scalar}, {}, {{"shape", std::move(shape)}}));
+  c.SetNarrow(0, narrow);
+  return Ok();
 }
 
 Status ImportConstant(OpContext& c) {

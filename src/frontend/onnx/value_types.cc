@@ -30,9 +30,11 @@ ValueType ValueType::Of(Kind kind, ValueType inner) {
 
 namespace {
 
-std::string NameOf(int32_t elem_type) {
-  if (const NarrowType* narrow = NarrowTypeOf(elem_type)) return narrow->name;
-  const Expected<DType> type = ToDType(elem_type);
+// As models have it, or as callers see it.
+std::string NameOf(int32_t elem_type, bool called) {
+  const NarrowType* narrow = NarrowTypeOf(elem_type);
+  if (narrow && (!called || narrow->IsString())) return narrow->name;
+  const Expected<DType> type = CallerTypeOf(elem_type);
   return type ? LongName(*type) : "?";
 }
 
@@ -41,14 +43,14 @@ std::string TextOf(const ValueType& t, bool sizes) {
     case Kind::kSequence: return fmt::format("sequence({})", TextOf(t.element(), sizes));
     case Kind::kOptional: return fmt::format("optional({})", TextOf(t.element(), sizes));
     case Kind::kMap:
-      return fmt::format("map({}, {})", NameOf(t.elem_type), TextOf(t.element(), sizes));
+      return fmt::format("map({}, {})", NameOf(t.elem_type, !sizes), TextOf(t.element(), sizes));
     case Kind::kTensor: break;
   }
-  if (!sizes) return NameOf(t.elem_type);
+  if (!sizes) return NameOf(t.elem_type, true);
   std::vector<std::string> dims;
   for (const KnownSize& d : t.dims)
     dims.push_back(d.value >= 0 ? std::to_string(d.value) : d.name.empty() ? "?" : d.name);
-  return fmt::format("{}[{}]", NameOf(t.elem_type), t.has_rank ? Join(dims, ", ") : "…");
+  return fmt::format("{}[{}]", NameOf(t.elem_type, false), t.has_rank ? Join(dims, ", ") : "…");
 }
 
 // The ranks that a tensor may have; none where it may have any.
@@ -57,12 +59,13 @@ std::vector<int64_t> RanksOf(const ValueType& t) {
 }
 
 uint32_t WordOf(DType type) {
-  const auto code = type.IsBool()               ? TN_DL_BOOL
+  const auto code = type.IsFloat8()             ? static_cast<uint32_t>(type.float8)
+                    : type.IsBool()             ? TN_DL_BOOL
                     : type == DType::BFloat16() ? TN_DL_BFLOAT
                     : type.IsFloat()            ? TN_DL_FLOAT
                     : type.IsSigned()           ? TN_DL_INT
                                                 : TN_DL_UINT;
-  return static_cast<uint32_t>(code) | static_cast<uint32_t>(type.StorageBits()) << 8 | 1U << 16;
+  return code | static_cast<uint32_t>(type.StorageBits()) << 8 | 1U << 16;
 }
 
 Status EncodeInto(const ValueType& t, std::vector<uint32_t>* out) {
@@ -72,7 +75,7 @@ Status EncodeInto(const ValueType& t, std::vector<uint32_t>* out) {
         out->push_back(TN_TYPE_STRINGS);
         return Ok();
       }
-      TN_ASSIGN_OR_RETURN(const DType type, StorageOf(t.elem_type));
+      TN_ASSIGN_OR_RETURN(const DType type, CallerTypeOf(t.elem_type));
       out->push_back(TN_TYPE_TENSOR);
       out->push_back(WordOf(type));
       return Ok();

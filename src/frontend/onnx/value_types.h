@@ -39,7 +39,7 @@ struct ValueType {
 
   /// "float32[2, n]", "string[?]", "sequence(float32[…])".
   std::string ToString() const;
-  /// The same without sizes.
+  /// The same without sizes, of element types as callers see them.
   std::string Name() const;
   /// As words of a program.
   Expected<std::vector<uint32_t>> Encode() const;

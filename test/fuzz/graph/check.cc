@@ -311,9 +311,12 @@ class Checker {
     }
   }
 
+  // What slices leave may be nothing where no size is.
   bool Empty() const {
-    return std::any_of(network_.sizes.begin(), network_.sizes.end(),
-                       [](const auto& s) { return s.second[0] == 0 || s.second[1] == 0; });
+    const auto is_empty = [](const Size& d) { return d.least() == 0; };
+    return std::any_of(network_.values.begin(), network_.values.end(), [&](const auto& v) {
+      return std::any_of(v.second.dims.begin(), v.second.dims.end(), is_empty);
+    });
   }
 
   Expected<tools::Program> Compiled(int level) {

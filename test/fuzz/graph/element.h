@@ -23,6 +23,16 @@ enum Elem : int {
   kU32 = 12,
   kU64 = 13,
   kBF16 = 16,
+  kF8E4M3FN = 17,
+  kF8E4M3FNUZ = 18,
+  kF8E5M2 = 19,
+  kF8E5M2FNUZ = 20,
+  kU4 = 21,
+  kI4 = 22,
+  kF4E2M1 = 23,
+  kF8E8M0 = 24,
+  kU2 = 25,
+  kI2 = 26,
 };
 
 /// A set of them: bit e stands for Elem e.
@@ -35,19 +45,28 @@ inline constexpr Types kFloats = Only(kF32) | Only(kF16) | Only(kF64) | Only(kBF
                        kAll = kNumbers | Only(kBool), kIeee = kFloats & ~Only(kBF16),
                        kWide = Only(kI32) | Only(kI64) | Only(kU32) | Only(kU64),
                        kBytes = Only(kI8) | Only(kU8), kOldNumbers = kIeee | kWide,
-                       kOldAll = kAll & ~Only(kBF16);
+                       kOldAll = kAll & ~Only(kBF16),
+                       kF8 =
+                           Only(kF8E4M3FN) | Only(kF8E4M3FNUZ) | Only(kF8E5M2) | Only(kF8E5M2FNUZ),
+                       kFewBits = Only(kU4) | Only(kI4) | Only(kU2) | Only(kI2),
+                       // What is moved, cast and quantised, and not computed with.
+    kStored = kF8 | kFewBits | Only(kF4E2M1) | Only(kF8E8M0), kAny = kAll | kStored;
 constexpr bool In(Types types, Elem e) { return (types & Only(e)) != 0; }
 
 /// What is known of an element type. `unit` is the one table of tolerances: how far apart two right
 /// computations of one operation may be, of a result of 1. An operator multiplies it by its weight
 /// (Effort) and adds what its operands' errors become; comparisons allow the sum. `exact` is the
 /// largest integer up to which sums and products of integers are right in any order, and `most`
-/// what magnitudes are kept below.
+/// what magnitudes are kept below. `least` is the least of what is drawn. Elements of fewer than 8
+/// bits lie `packed` in a byte of a file and one in a byte of a call, those of float4e2m1 as their
+/// bits, which is what stands for their values here.
 struct ElemInfo {
   Elem elem;
   const char* name;
   DType dtype;
-  double unit, exact, most;
+  double unit, exact, most, least = -4;
+  int64_t since = 1;  // the set from which on they are known
+  int packed = 1;
 };
 
 inline constexpr ElemInfo kElems[] = {
@@ -59,11 +78,21 @@ inline constexpr ElemInfo kElems[] = {
     {kI16, "int16", DType::Int(16), 0, 32767, 32767},
     {kI32, "int32", DType::Int(32), 0, 2147483647, 2147483647},
     {kI64, "int64", DType::Int(64), 0, 1e15, 1e15},
-    {kU8, "uint8", DType::UInt(8), 0, 255, 255},
-    {kU16, "uint16", DType::UInt(16), 0, 65535, 65535},
-    {kU32, "uint32", DType::UInt(32), 0, 4294967295, 4294967295},
-    {kU64, "uint64", DType::UInt(64), 0, 1e15, 1e15},
-    {kBool, "bool", DType::Bool(), 0, 1, 1},
+    {kU8, "uint8", DType::UInt(8), 0, 255, 255, 0},
+    {kU16, "uint16", DType::UInt(16), 0, 65535, 65535, 0},
+    {kU32, "uint32", DType::UInt(32), 0, 4294967295, 4294967295, 0},
+    {kU64, "uint64", DType::UInt(64), 0, 1e15, 1e15, 0},
+    {kBool, "bool", DType::Bool(), 0, 1, 1, 0},
+    {kF8E4M3FN, "float8e4m3fn", DType::OfFloat8(Float8::kE4M3Fn), 0, 16, 16, -4, 21},
+    {kF8E4M3FNUZ, "float8e4m3fnuz", DType::OfFloat8(Float8::kE4M3Fnuz), 0, 16, 16, -4, 21},
+    {kF8E5M2, "float8e5m2", DType::OfFloat8(Float8::kE5M2), 0, 8, 8, -4, 21},
+    {kF8E5M2FNUZ, "float8e5m2fnuz", DType::OfFloat8(Float8::kE5M2Fnuz), 0, 8, 8, -4, 21},
+    {kU4, "uint4", DType::UInt(8), 0, 15, 15, 0, 21, 2},
+    {kI4, "int4", DType::Int(8), 0, 7, 7, -8, 21, 2},
+    {kF4E2M1, "float4e2m1", DType::UInt(8), 0, 15, 15, 0, 23, 2},
+    {kF8E8M0, "float8e8m0", DType::OfFloat8(Float8::kE8M0Fnu), 0, 2, 2, 1, 24},
+    {kU2, "uint2", DType::UInt(8), 0, 3, 3, 0, 25, 4},
+    {kI2, "int2", DType::Int(8), 0, 1, 1, -2, 25, 4},
 };
 
 constexpr const ElemInfo& InfoOf(int elem) {

@@ -20,7 +20,14 @@ constexpr size_t kMostOutputs = 4;
 std::string BytesOf(Elem elem, const std::vector<double>& values) {
   const std::vector<uint8_t> bytes =
       InterpArg::Tensor(InfoOf(elem).dtype, {static_cast<int64_t>(values.size())}, values).bytes;
-  return {bytes.begin(), bytes.end()};
+  const auto packed = static_cast<size_t>(InfoOf(elem).packed), bits = 8 / packed;
+  if (packed == 1) return {bytes.begin(), bytes.end()};
+  std::string out((bytes.size() + packed - 1) / packed, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const unsigned own = bytes[i] & ((1u << bits) - 1);
+    out[i / packed] = static_cast<char>(out[i / packed] | (own << (i % packed * bits)));
+  }
+  return out;
 }
 
 double AnyElement(std::mt19937_64& random, const Value& v) {
@@ -169,6 +176,7 @@ bool Maker::Fits(const Value& v, const Need& need) const {
 // The value, or it between two numbers of its type.
 Value Maker::Clipped(const Value& v, const Need& need) {
   if (v.lo >= need.lo && v.hi <= need.hi) return v;
+  if (In(kStored, v.elem)) return Fresh(v.elem, v.dims, need);
   Value out = v;
   // Bool has one range; the narrow integers know Min and Max from version 12 on.
   for (const bool least : {true, false}) {
@@ -190,9 +198,8 @@ Value Maker::Clipped(const Value& v, const Need& need) {
 
 Value Maker::Fresh(Elem elem, const Dims& dims, const Need& need) {
   const ElemInfo& info = InfoOf(elem);
-  const bool is_unsigned = In(kUnsigned | Only(kBool), elem);
-  double lo = std::max(is_unsigned ? 0.0 : -4.0, need.lo);
-  double hi = std::min(elem == kBool ? 1.0 : std::min(info.most, std::max(4.0, lo + 3)), need.hi);
+  double lo = std::max(info.least, need.lo);
+  double hi = std::min(std::min(info.most, std::max(4.0, lo + 3)), need.hi);
   if (lo > hi) lo = hi;
   const bool whole = need.exact || !IsFloat(elem) || !Chance(3) || hi == lo;
   if (whole) lo = std::ceil(lo), hi = std::max(lo, std::floor(hi));
@@ -261,7 +268,7 @@ bool Maker::AddAll(const std::string& op, const std::vector<std::string>& inputs
     if (Count(v.dims).most() > kMostElements || v.rank() > 6) return false;
     // Of a type of few digits a function's result has no better ones.
     const double part = std::max(0.075, 40 * info.unit);
-    const double least = In(kSigned, v.elem) ? -info.most - 1 : -info.most;
+    const double least = std::min(In(kSigned, v.elem) ? -info.most - 1 : -info.most, info.least);
     if (v.lo < least || v.hi > info.most || v.error > part * std::max(1.0, v.bound())) return false;
     // Beyond what is exact, the order of additions counts.
     if (v.bound() > info.exact) v.error = std::max(v.error, info.unit * v.bound() * 4);
@@ -330,7 +337,10 @@ Network Maker::Finish(std::map<std::pair<std::string, Elem>, int> counts) {
   Network network;
   ot::Model& model = frames_[0].model;
   model.opset = options_.opset;
-  model.ir_version = options_.opset >= 23 ? 11 : options_.opset >= 21 ? 10 : 8;
+  model.ir_version = options_.opset >= 24   ? 13
+                     : options_.opset >= 23 ? 11
+                     : options_.opset >= 21 ? 10
+                                            : 8;
   size_t outputs = 0;
   for (size_t i = made_.size(); i-- > 0 && outputs < kMostOutputs;) {
     const bool used = std::find(used_.begin(), used_.end(), made_[i]) != used_.end();

@@ -20,7 +20,7 @@ const std::vector<std::span<const Rule>>& AllRules() {
   return kFamilies;
 }
 
-constexpr int64_t kOpsets[] = {21, 21, 22, 23, 17, 18, 20};
+constexpr int64_t kOpsets[] = {21, 21, 22, 23, 17, 18, 20, 24, 25, 26, 28};
 constexpr int64_t kOldest = 8;  // where Min and Max, which keep operands in range, broadcast
 constexpr size_t kTries = 8;    // of a rule, which may find nothing to do
 
@@ -68,9 +68,10 @@ Network RandomNetwork(uint64_t seed, int steps, bool infos) {
   options.open = random() % 3 == 0;
   options.empty = random() % 6 == 0;
   options.infos = random() % 2 == 0 || infos;
-  options.opset = std::max(kOpsets[random() % std::size(kOpsets)], subject.rule->since);
+  const int64_t since = std::max(subject.rule->since, InfoOf(subject.elem).since);
+  options.opset = std::max(kOpsets[random() % std::size(kOpsets)], since);
   if (options.opset >= subject.rule->before) {
-    const int64_t first = std::max(subject.rule->since, kOldest);
+    const int64_t first = std::max(since, kOldest);
     options.opset = first + static_cast<int64_t>(
                                 random() % static_cast<uint64_t>(subject.rule->before - first));
   }
@@ -97,14 +98,16 @@ Network RandomNetwork(uint64_t seed, int steps, bool infos) {
       const Subject& s = all[m.Below(all.size())];
       const bool is_control =
           ControlRules().data() <= s.rule && s.rule < ControlRules().data() + ControlRules().size();
-      if (!s.rule->IsOf(options.opset) || (is_control && !control)) continue;
+      if (!s.rule->IsOf(options.opset) || InfoOf(s.elem).since > options.opset ||
+          (is_control && !control))
+        continue;
       if (s.elem != subject.elem && m.Chance(4) == false) continue;
       if (make(s)) break;
     }
   }
   if (control) {
     const Rule& rule = ControlRules()[m.Below(ControlRules().size())];
-    if (rule.IsOf(options.opset)) make({&rule, subject.elem});
+    if (rule.IsOf(options.opset) && In(rule.types, subject.elem)) make({&rule, subject.elem});
   }
   return m.Finish(std::move(counts));
 }

@@ -225,6 +225,7 @@ constexpr Rule kRules[] = {
     {"MatMul", 13, kMultiplied, MatMul},
     {"Gemm", 13, kMultiplied, Gemm},
     {"Einsum", 12, kNumbers & ~Only(kBF16), Einsum},
+    {"Einsum", 28, Only(kBF16), Einsum},
     {"Conv", 22, kFloats, Conv},
     {"ConvTranspose", 22, kFloats, Conv},
     {"MaxPool", 22, kFloats | kBytes, Pool},

@@ -5,12 +5,20 @@ namespace tenon::fuzz {
 
 namespace {
 
+// What bodies keep their values within.
+double Least(Elem t) {
+  return In(kStored, t)                   ? std::min(InfoOf(t).least, -InfoOf(t).most)
+         : In(kUnsigned | Only(kBool), t) ? 0
+                                          : -9;
+}
+double Most(Elem t) { return In(kStored, t) ? InfoOf(t).most : 9; }
+
 // A few steps on a value of type t that leave its dims, from values inside or outside; its result
 // is within -9 … 9 (0 … 9).
 std::optional<Value> Body(Maker& m, const Value& from, Elem t) {
   Value x = from;
-  const double least = In(kUnsigned | Only(kBool), t) ? 0 : -9;
   for (size_t n = 1 + m.Below(2); n > 0; --n) {
+    if (In(kStored, t)) return m.Add("Identity", {x.name}, x);
     if (t == kBool) {
       const Value y = m.Like(t, x.dims);
       Value z = x;
@@ -27,8 +35,8 @@ std::optional<Value> Body(Maker& m, const Value& from, Elem t) {
   }
   if (t == kBool) return x;
   Value z = x;
-  z.lo = least, z.hi = 9;
-  const Value low = m.Number(t, least), high = m.Number(t, 9);
+  z.lo = Least(t), z.hi = 9;
+  const Value low = m.Number(t, z.lo), high = m.Number(t, 9);
   const std::optional<Value> up = m.Add("Max", {x.name, low.name}, z);
   if (!up) return std::nullopt;
   return m.Add("Min", {up->name, high.name}, z);
@@ -48,7 +56,7 @@ Value Joined(const Value& x, const Value& y) {
 }
 
 bool Branch(Maker& m, const Rule& rule, Elem t) {
-  const Value x = m.Take(t, {.lo = In(kUnsigned, t) ? 0.0 : -9.0, .hi = 9});
+  const Value x = m.Take(t, {.lo = Least(t), .hi = Most(t)});
   const Value c = m.Chance(2) ? m.Data(kBool, {}, 0, 1) : m.Take(kBool, {.max_rank = 0});
   m.Enter();
   const std::optional<Value> a = Body(m, x, t);
@@ -63,15 +71,13 @@ bool Branch(Maker& m, const Rule& rule, Elem t) {
 
 // A number of times, which the call may tell; collects what it carries.
 bool Repeat(Maker& m, const Rule& rule, Elem t) {
-  const Value x =
-      m.Take(t, {.max_rank = 2, .lo = In(kUnsigned, t) ? 0.0 : -9.0, .hi = 9, .most = 100});
+  const Value x = m.Take(t, {.max_rank = 2, .lo = Least(t), .hi = Most(t), .most = 100});
   if (IsFloat(t) && (!x.whole || x.error != 0)) return false;  // what is carried adds up its error
   const int64_t times = m.Between(0, 4);
   m.Enter();
   m.Formal(kI64, {}, 0, 4, true);
   const Value go = m.Formal(kBool, {}, 0, 1, true);
-  const double least = In(kUnsigned | Only(kBool), t) ? 0 : -9;
-  const Value carried = m.Formal(t, x.dims, least, t == kBool ? 1 : 9, true);
+  const Value carried = m.Formal(t, x.dims, Least(t), t == kBool ? 1 : Most(t), true);
   const std::optional<Value> made = Body(m, carried, t);
   if (!made || !made->whole || made->error != 0) {
     m.Leave("body", {});
@@ -91,20 +97,19 @@ bool Repeat(Maker& m, const Rule& rule, Elem t) {
 
 // A running value over the first axis.
 bool Scan(Maker& m, const Rule& rule, Elem t) {
-  const Value xs = m.Take(t, {.min_rank = 1,
-                              .max_rank = 3,
-                              .lo = In(kUnsigned, t) ? 0.0 : -9.0,
-                              .hi = 9,
-                              .exact = true,
-                              .filled = true});
+  const Value xs = m.Take(
+      t,
+      {.min_rank = 1, .max_rank = 3, .lo = Least(t), .hi = Most(t), .exact = true, .filled = true});
   const Dims row(xs.dims.begin() + 1, xs.dims.end());
-  const Value start =
-      m.Like(t, row, {.lo = In(kUnsigned | Only(kBool), t) ? 0.0 : -9.0, .hi = 9, .exact = true});
+  const Value start = m.Like(t, row, {.lo = Least(t), .hi = Most(t), .exact = true});
   m.Enter();
-  const double least = In(kUnsigned | Only(kBool), t) ? 0 : -9, most = t == kBool ? 1 : 9;
+  const double least = Least(t), most = t == kBool ? 1 : Most(t);
   const Value state = m.Formal(t, row, least, most, true), x = m.Formal(t, row, least, most, true);
   const std::string sum = m.NewName();
-  m.Plain(t == kBool ? "Xor" : "Max", {state.name, x.name}, sum);
+  if (In(kStored, t))
+    m.Plain("Identity", {x.name}, sum);
+  else
+    m.Plain(t == kBool ? "Xor" : "Max", {state.name, x.name}, sum);
   const std::string seen = m.NewName();
   m.Plain("Identity", {sum}, seen);
   std::string body = m.Leave("body", {{sum, t}, {seen, t}});
@@ -114,9 +119,9 @@ bool Scan(Maker& m, const Rule& rule, Elem t) {
 }
 
 constexpr Rule kRules[] = {
-    {"If", 21, kAll, Branch},
-    {"Loop", 21, kAll, Repeat},
-    {"Scan", 21, kAll, Scan},
+    {"If", 21, kAny, Branch},
+    {"Loop", 21, kAny, Repeat},
+    {"Scan", 21, kAny, Scan},
 };
 
 }  // namespace

@@ -127,13 +127,30 @@ bool Clip(Maker& m, const Rule& rule, Elem t) {
       .has_value();
 }
 
+// What the type can hold, from float32, and back.
+bool ThereAndBack(Maker& m, const Rule& rule, Elem t) {
+  const Value x = m.Take(kF32, {.lo = -4, .hi = 4, .exact = true});
+  const std::string cast = m.NewName();
+  if (rule.op == std::string_view("CastLike"))
+    m.Plain(rule.op, {x.name, m.Take(t).name}, cast);
+  else
+    m.Plain(rule.op, {x.name}, cast, {Int("to", t)});
+  return m.Add("Cast", {cast}, x, {Int("to", kF32)}).has_value();
+}
+
 // To any type that has room for the range.
 bool Cast(Maker& m, const Rule& rule, Elem t) {
   const bool like = rule.op == std::string_view("CastLike");
-  Elem to = kElems[m.Below(std::size(kElems))].elem;
+  if (t == kF4E2M1) return ThereAndBack(m, rule, t);
+  Elem to = kF32;
+  do to = kElems[m.Below(std::size(kElems))].elem;
+  while (InfoOf(to).since > m.opset() || to == kF4E2M1);
   const bool narrow = !IsFloat(to);
   const double most = InfoOf(to).exact;
-  const Value x = m.Take(t, {.lo = In(kUnsigned | Only(kBool), to) || t == kBool ? 0 : -most,
+  const bool has_signs = !In(kUnsigned | Only(kBool) | Only(kU4) | Only(kU2) | Only(kF8E8M0), to);
+  const Value x = m.Take(t, {.lo = has_signs && t != kBool ? -most
+                                   : to == kF8E8M0         ? 1
+                                                           : 0,
                              .hi = std::min(most, InfoOf(t).most),
                              .exact = narrow});
   Value y = x;
@@ -144,8 +161,16 @@ bool Cast(Maker& m, const Rule& rule, Elem t) {
   return m.Add(rule.op, {x.name}, y, {Int("to", to)}).has_value();
 }
 
-// Between signed and unsigned of one width, of numbers that both have.
+// Between signed and unsigned of one width, of numbers that both have; of floats, there and back.
 bool BitCast(Maker& m, const Rule& rule, Elem t) {
+  if (!In(kInts, t)) {
+    const int bits = InfoOf(t).dtype.bits;
+    const Elem to = bits == 8 ? kU8 : bits == 16 ? kI16 : bits == 32 ? kU32 : kI64;
+    const Value x = m.Take(t);
+    const std::string other = m.NewName();
+    m.Plain(rule.op, {x.name}, other, {Int("to", to)});
+    return m.Add(rule.op, {other}, x, {Int("to", t)}).has_value();
+  }
   constexpr Elem kPairs[][2] = {{kI8, kU8}, {kI16, kU16}, {kI32, kU32}, {kI64, kU64}};
   for (const auto& [i, u] : kPairs) {
     if (t != i && t != u) continue;
@@ -224,7 +249,9 @@ bool Divide(Maker& m, const Rule& rule, Elem t) {
 
 bool Power(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.lo = IsFloat(t) ? 1.0 : -8, .hi = 8});
-  const Value y = m.Against(x, t, {.lo = 0, .hi = 2});
+  const bool mixed = m.opset() >= 12 && m.Chance(2);
+  const Elem other = m.Of<Elem>({kI32, kI64, kU8, kI8, kU16, kI16, kU32, kU64});
+  const Value y = m.Against(x, mixed ? other : t, {.lo = 0, .hi = 2});
   Value z = x;
   z.dims = *Broadcast(x.dims, y.dims);
   z.hi = x.bound() * x.bound(), z.lo = IsFloat(t) ? 0 : -x.bound();
@@ -333,6 +360,7 @@ constexpr Rule kRules[] = {
     {"Elu", 22, kFloats, Unary},
     {"Selu", 22, kFloats, Unary},
     {"Celu", 12, Only(kF32), Unary},
+    {"Celu", 28, kFloats & ~Only(kF32), Unary},
     {"LeakyRelu", 16, kFloats, Unary},
     {"Softsign", 22, kFloats, Unary},
     {"Swish", 24, kFloats, Unary},
@@ -341,18 +369,18 @@ constexpr Rule kRules[] = {
     {"ThresholdedRelu", 22, kFloats, Unary},
     {"Shrink", 13, kIeee | kInts, Unary},
     {"Sign", 13, kNumbers, Unary},
-    {"Identity", 13, kAll, Unary},
-    {"Dropout", 22, kFloats, Unary},
+    {"Identity", 13, kAny, Unary},
+    {"Dropout", 22, kFloats | kF8, Unary},
     {"Neg", 13, kFloats | kSigned, Negate},
     {"Abs", 13, kNumbers, Negate},
-    {"IsNaN", 20, kFloats, Predicate},
-    {"IsInf", 20, kFloats, Predicate},
+    {"IsNaN", 20, kFloats | kF8, Predicate},
+    {"IsInf", 20, kFloats | kF8, Predicate},
     {"Not", 1, Only(kBool), Predicate},
     {"BitwiseNot", 18, kInts, BitNot},
     {"Clip", 13, kNumbers, Clip},
-    {"Cast", 13, kAll, Cast},
-    {"CastLike", 15, kAll, Cast},
-    {"BitCast", 26, kInts, BitCast},
+    {"Cast", 13, kAny, Cast},
+    {"CastLike", 15, kAny, Cast},
+    {"BitCast", 26, kNumbers | kF8, BitCast},
     {"Add", 14, kNumbers, Binary},
     {"Sub", 14, kNumbers, Binary},
     {"Mul", 14, kNumbers, Binary},
@@ -364,6 +392,7 @@ constexpr Rule kRules[] = {
     {"Mod", 13, kNumbers, Divide},
     {"Pow", 15, kFloats | Only(kI32) | Only(kI64), Power},
     {"BitShift", 11, kUnsigned, Shift},
+    {"BitShift", 28, kSigned, Shift},
     {"BitwiseAnd", 18, kInts, Bits},
     {"BitwiseOr", 18, kInts, Bits},
     {"BitwiseXor", 18, kInts, Bits},

@@ -178,7 +178,7 @@ constexpr Rule kRules[] = {
     {"DynamicQuantizeLSTM", 14, Only(kF32), QuantizedLstm, "com.microsoft"},
     {"CausalConvWithState", 27, kState, CausalConv},
     {"LinearAttention", 27, kState, LinearAttention},
-    {"TensorScatter", 24, kAll, TensorScatter},
+    {"TensorScatter", 24, kAny & ~Only(kI2) & ~Only(kU2), TensorScatter},
     {"RotaryEmbedding", 23, kState, Rotary},
     {"RotaryEmbedding", 18, kState, Rotary, "com.microsoft"},
 };

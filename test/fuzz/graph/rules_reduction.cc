@@ -125,8 +125,8 @@ constexpr Types kSummed = kFloats | kWide;
 constexpr Rule kRules[] = {
     {"ReduceSum", 13, kSummed, Reduce},
     {"ReduceMean", 13, kFloats, Reduce},
-    {"ReduceMax", 20, kSummed | kBytes, Reduce},
-    {"ReduceMin", 20, kSummed | kBytes, Reduce},
+    {"ReduceMax", 20, kSummed | kBytes | Only(kBool), Reduce},
+    {"ReduceMin", 20, kSummed | kBytes | Only(kBool), Reduce},
     {"ReduceProd", 13, kSummed, Reduce},
     {"ReduceL1", 13, kSummed, Reduce},
     {"ReduceL2", 13, kFloats, Reduce},

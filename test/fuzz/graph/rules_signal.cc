@@ -81,9 +81,11 @@ bool Draw(Maker& m, const Rule& rule, Elem t) {
     m.Plain(rule.op, {x.name}, drawn, {Int("dtype", kI64), Int("sample_size", n)});
   } else {
     const bool coin = op == "Bernoulli";
-    const Value x = coin ? m.Data(t, y.dims, 0, 1, false) : m.Take(t);
+    const Elem of = coin || m.Chance(2) ? t : m.Of<Elem>({kBool, kI8, kU16, kI32, kU64});
+    const Value x = coin ? m.Data(t, y.dims, 0, 1, false) : m.Take(of);
     y.dims = x.dims;
-    m.Plain(rule.op, {x.name}, drawn);
+    if (of != t) attributes.push_back(Int("dtype", t));
+    m.Plain(rule.op, {x.name}, drawn, attributes);
   }
   return m.Add("Mul", {drawn, m.Number(y.elem, 0).name}, y).has_value();
 }
@@ -123,7 +125,7 @@ constexpr Rule kRules[] = {
     {"BlackmanWindow", 17, kFloats, Window},
     {"MelWeightMatrix", 17, kFloats, MelWeights},
     {"Bernoulli", 22, kFloats, Draw},
-    {"Multinomial", 22, kIeee, Draw},
+    {"Multinomial", 22, kFloats, Draw},
     {"RandomNormal", 22, kFloats, Draw},
     {"RandomNormalLike", 22, kFloats, Draw},
     {"RandomUniform", 22, kFloats, Draw},

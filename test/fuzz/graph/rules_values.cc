@@ -111,9 +111,10 @@ bool Categories(Maker& m, const Rule& rule, Elem t) {
 
 bool ConstantNode(Maker& m, const Rule& rule, Elem t) {
   const int64_t n = m.Between(0, 9);
-  Value y{"", t, {n}, 0, t == kBool ? 1.0 : 9.0};
+  const double least = std::max(0.0, InfoOf(t).least), most = std::min(9.0, InfoOf(t).most);
+  const Value y{"", t, {n}, least, most};
   std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(i % (t == kBool ? 2 : 9)));
+  for (int64_t i = 0; i < n; ++i) values.push_back(AnyElement(m.random, y));
   return m
       .Add(rule.op, {}, y,
            {onnx::test::TensorAttr("value", onnx::test::Tensor("", t, {n}, BytesOf(t, values)))})
@@ -141,17 +142,20 @@ bool NGrams(Maker& m, const Rule& rule, Elem t) {
 constexpr Types kWritten = Only(kI32) | Only(kI64) | Only(kF32);
 
 constexpr Rule kRules[] = {
-    {"(sequence)", 18, kAll & ~Only(kBF16), Sequence},
-    {"(sequence joined)", 18, kAll & ~Only(kBF16), SequenceJoined},
-    {"SplitToSequence", 18, kAll & ~Only(kBF16), SequenceSplit},
-    {"SequenceMap", 18, kAll & ~Only(kBF16), SequenceMapped},
-    {"OptionalGetElement", 18, kAll & ~Only(kBF16), Optional},
-    {"OptionalHasElement", 18, kAll & ~Only(kBF16), Optional},
+    {"(sequence)", 18, kOldAll, Sequence},
+    {"(sequence joined)", 18, kOldAll, SequenceJoined},
+    {"SplitToSequence", 18, kOldAll, SequenceSplit},
+    {"SplitToSequence", 24, Only(kBF16), SequenceSplit},
+    {"SequenceMap", 18, kOldAll, SequenceMapped},
+    {"OptionalGetElement", 18, kOldAll, Optional},
+    {"OptionalHasElement", 18, kOldAll, Optional},
+    {"OptionalGetElement", 28, Only(kBF16) | kStored, Optional},
+    {"OptionalHasElement", 28, Only(kBF16) | kStored, Optional},
     {"(strings)", 20, kWritten, Strings},
     {"StringConcat", 20, Only(kI32) | Only(kI64), Strings},
     {"RegexFullMatch", 20, Only(kI32) | Only(kI64), Strings},
     {"CategoryMapper", 18, Only(kI64), Categories, "ai.onnx.ml"},
-    {"Constant", 21, kAll, ConstantNode},
+    {"Constant", 21, kAny, ConstantNode},
     {"TfIdfVectorizer", 18, Only(kI32) | Only(kI64), NGrams},
 };
 

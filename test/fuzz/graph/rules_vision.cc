@@ -70,11 +70,18 @@ bool Suppress(Maker& m, const Rule& rule, Elem t) {
 
 bool GridSample(Maker& m, const Rule& rule, Elem t) {
   const Value x = Picture(m, t, Side(m), Side(m));
-  const bool whole = t == kF16 || t == kBF16 || m.Chance(2);
-  const std::string mode = whole ? m.Of<std::string>({"linear", "nearest", "cubic"}) : "linear";
-  const Value grid = m.Data(t, {x.dims[0], Side(m), Side(m), 2}, -1, 1, whole);
+  const bool moves = !IsFloat(t);  // between pixels there are no integers
+  const bool whole = moves || t == kF16 || t == kBF16 || m.Chance(2);
+  const std::string mode = moves   ? "nearest"
+                           : whole ? m.Of<std::string>({"linear", "nearest", "cubic"})
+                                   : "linear";
+  const Value grid = m.Data(moves ? kF32 : t, {x.dims[0], Side(m), Side(m), 2}, -1, 1, whole);
   Value y = Computed(t, {x.dims[0], x.dims[1], grid.dims[1], grid.dims[2]}, x.bound() * 2, 0);
   y.error = 2 * x.error + Rounded(t, y.hi, kFormula) + (whole ? 0 : InfoOf(t).unit * 9 * y.hi);
+  if (moves) {
+    y = x, y.dims[2] = grid.dims[1], y.dims[3] = grid.dims[2];
+    y.lo = std::min(0.0, x.lo), y.hi = std::max(0.0, x.hi);
+  }
   return m
       .Add(rule.op, {x.name, grid.name}, y,
            {Str("mode", mode), Int("align_corners", m.Chance(2)),
@@ -176,9 +183,9 @@ bool LastChannelPool(Maker& m, const Rule& rule, Elem t) {
 
 constexpr Rule kRules[] = {
     {"RoiAlign", 22, kFloats, RoiAlign},
-    {"MaxRoiPool", 22, kIeee, MaxRoiPool},
+    {"MaxRoiPool", 22, kFloats, MaxRoiPool},
     {"NonMaxSuppression", 11, Only(kF32), Suppress},
-    {"GridSample", 22, kFloats, GridSample},
+    {"GridSample", 22, kAll, GridSample},
     {"AffineGrid", 20, kFloats, AffineGrid},
     {"Col2Im", 18, kNumbers, ColumnsToImage},
     {"DeformConv", 22, kFloats, DeformConv},
