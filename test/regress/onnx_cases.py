@@ -291,6 +291,10 @@ def add_narrow_casts():
         one(f"cast_from_{name}", "Cast", [codes], to=onnx.TensorProto.FLOAT, expect=[codes.astype(f32)])
         one(f"move_{name}", "Transpose", [codes.reshape(4, -1)], perm=[1, 0], expect=[codes.reshape(4, -1).T])
         one(f"constant_{name}", "Cast", [codes], constants=(0,), to=onnx.TensorProto.FLOAT, expect=[codes.astype(f32)])
+        one(f"filled_{name}", "ConstantOfShape", [ints(2, 3)], opset=25, value=numpy_helper.from_array(codes[3:4]), expect=[np.full((2, 3), codes[3])])
+        if info.bits == 8:
+            one(f"bits_of_{name}", "BitCast", [codes], opset=26, to=onnx.TensorProto.UINT8, expect=[codes.view(u8)])
+            one(f"bits_as_{name}", "BitCast", [codes.view(u8)], opset=26, to=to, expect=[codes])
     for name in ("int4", "uint4", "int2", "uint2"):
         dtype = np.dtype(getattr(ml_dtypes, name))
         to, x = helper.np_dtype_to_tensor_dtype(dtype), np.arange(-128, 128)
@@ -299,6 +303,11 @@ def add_narrow_casts():
         for size in (0, 1, 7):
             some = x[100:100 + size].astype(np.int8).astype(dtype)
             one(f"constant_{name}_{size}", "Cast", [some], constants=(0,), to=onnx.TensorProto.FLOAT, expect=[some.astype(f32)])
+        few = np.arange(0, 2**int(name[-1])).astype(np.int8).astype(dtype)
+        turned = name[1:] if name[0] == "u" else "u" + name
+        other = few.astype(np.int8).astype(np.dtype(getattr(ml_dtypes, turned)))
+        one(f"bits_of_{name}", "BitCast", [few], opset=26, to=helper.np_dtype_to_tensor_dtype(other.dtype), expect=[other])
+        one(f"filled_{name}", "ConstantOfShape", [ints(2, 3)], opset=25, value=numpy_helper.from_array(few[3:4]), expect=[np.full((2, 3), few[3])])
 
 
 def add_casts():

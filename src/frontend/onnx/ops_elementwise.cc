@@ -185,7 +185,7 @@ Status ImportBitCast(OpContext& c) {
   const int had = from ? from->bits : c.Type(0).dtype.StorageBits(),
             wants = narrow ? narrow->bits : dtype.StorageBits();
   if ((from && from->IsString()) || (narrow && narrow->IsString()) || had != wants)
-    return c.Error("expected two types of numbers of as many bits, but got {} and {}",
+    return c.Error("expected a type of as many bits as {}, but got {}",
                    from ? from->name : c.Type(0).dtype.ToString(),
                    narrow ? narrow->name : dtype.ToString());
   const Formula f(c);
