@@ -96,11 +96,16 @@ int64_t Dim::Typical() const {
   return min >= kMost ? min : min + (std::min(max, kMost) - min) / step * step;
 }
 
+// At the sizes that are asked for, a formula may come to less than nothing: frames of more samples
+// than there are. No call has such sizes, and 1 is as few as say something.
 static int64_t SizeAt(const Graph& g, const Expr& size, int64_t (*of_dim)(const Dim&)) {
-  if (auto n = AsInt(size)) return *n;
-  VarMap values;
-  for (const Dim& d : g.dims) values[d.var.get()] = IndexConst(of_dim(d));
-  return AsInt(SimplifyDim(Substitute(size, values))).value_or(1);
+  std::optional<int64_t> n = AsInt(size);
+  if (!n) {
+    VarMap values;
+    for (const Dim& d : g.dims) values[d.var.get()] = IndexConst(of_dim(d));
+    n = AsInt(SimplifyDim(Substitute(size, values)));
+  }
+  return n && *n >= 0 ? *n : 1;
 }
 
 int64_t TypicalSize(const Graph& g, const Expr& size) {

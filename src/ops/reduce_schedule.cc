@@ -49,7 +49,10 @@ class ReductionScheduler {
       most = trips < 0 || most < 0 ? -1 : most * trips;
     }
     if (most >= 0 && most < 2 * kPart) return "";
-    return run.size() < reduce.size() ? reduce[0] : s_.Split(along, {-1, kPart})[0];
+    const std::string part =
+        run.size() < reduce.size() ? reduce[0] : s_.Split(along, {-1, kPart})[0];
+    // An open size of which no bound is known may turn out to be one part.
+    return s_.GetExtent(part) == 1 ? "" : part;
   }
 
   // Additions take four cycles and two start in each: four vectors hide most of it.

@@ -10,7 +10,7 @@ os.environ["TENON_CACHE_DIR"] = _CACHE.name
 
 import numpy as np
 import onnxruntime as real
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tenon.onnxruntime as ours
@@ -218,6 +218,27 @@ class Operators(unittest.TestCase):
             self.alone("CastMap", m, map_of(INT64, STRING), kind, [cast(m.get(k, "0")) for k in range(5)], cast_to=to, map_form="SPARSE", max_map=5)
 
     # ---- ai.onnx on strings ----
+
+    def test_trees_of_features_that_a_call_has_not(self):
+        def array(values, dtype):
+            return numpy_helper.from_array(np.array(values, dtype))
+
+        tree = helper.make_node(
+            "TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, tree_roots=[0], nodes_featureids=[2], nodes_truenodeids=[0],
+            nodes_falsenodeids=[1], nodes_trueleafs=[1], nodes_falseleafs=[1], leaf_targetids=[0, 0], nodes_modes=array([0], np.uint8),
+            nodes_splits=array([0.5], np.float32), leaf_weights=array([1, 2], np.float32),
+        )  # fmt: skip
+        info = helper.make_tensor_value_info
+        graph = helper.make_graph([tree], "g", [info("x", FLOAT, ["rows", "features"])], [info("y", FLOAT, None)])
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 5)]
+        of = helper.make_model(graph, ir_version=10, opset_imports=opsets).SerializeToString()
+        for ort in (ours, real):
+            session = ort.InferenceSession(of)
+            for features in (3, 5):
+                self.assertEqual(session.run(None, {"x": np.eye(2, features, 2, dtype=np.float32)})[0].tolist(), [[2], [1]])
+            with self.assertRaises(Exception) as caught:
+                session.run(None, {"x": np.ones((2, 2), np.float32)})
+            self.assertIn("[ONNXRuntimeError] : 1 : FAIL", str(caught.exception))
 
     def test_unique(self):
         x = texts("b", "a", "ß", "b", "", "aa", "a")

@@ -234,6 +234,28 @@ def add_windows():
             {"x": 4, "w": 4}, [[f32(1, 2, h, w), f32(2, 3, 3, 3)] for h, w in images], output=image)
 
 
+def add_frames():
+    """Frames longer than the sizes that plans are made for, of which there are fewer than none; and means over the first elements of rows
+    that may be shorter, which a loop carries along."""
+    node = helper.make_node
+    constants = [node("Constant", [], [name], value=numpy_helper.from_array(value)) for name, value in
+                 (("w", f32(32, 1, 300) / 300), ("one", i64(1)), ("zero", i64(0)), ("most", i64(240)), ("m", f32(151, 40) / 300), ("window", f32(300) / 300), ("hop", np.array(40)), ("last", i64(-1)))]
+    constants.append(node("Concat", ["a", "b"], ["both"], axis=1))
+    samples = [[f32(b, 7), f32(b, n)] for b, n in ((1, 293), (2, 294), (3, 770))]
+    add("frames_of_a_convolution", [*constants, node("Unsqueeze", ["both", "one"], ["x"]), node("Conv", ["x", "w"], ["y"])],
+        {"a": 2, "b": 2}, samples, output=(TensorProto.FLOAT, 3), empty=False)
+    add("frames_of_a_transform", [*constants, node("STFT", ["both", "hop", "window"], ["s"]), node("ReduceSumSquare", ["s", "last"], ["p"], keepdims=0),
+                                  node("MatMul", ["p", "m"], ["y"])],
+        {"a": 2, "b": 2}, samples, output=(TensorProto.FLOAT, 3), empty=False)
+    body = helper.make_graph([node("Identity", ["before"], ["after"]), node("Identity", ["before"], ["row"])], "body",
+                             [helper.make_tensor_value_info("before", TensorProto.FLOAT, ["b", 240]), helper.make_tensor_value_info("here", TensorProto.FLOAT, ["k"])],
+                             [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["b", 240]) for name in ("after", "row")])
+    add("means_of_short_rows", [*constants[:-1], node("Slice", ["a", "zero", "most", "one"], ["first"]),
+                                node("Scan", ["first", "x"], ["left", "rows"], num_scan_inputs=1, body=body),
+                                node("ReduceMean", ["rows", "last"], ["y"], keepdims=0)],
+        {"a": 2, "x": 2}, [[f32(2, n), f32(3, 4)] for n in (240, 250)], empty=False)
+
+
 def add_images():
     """Networks of images whose height and width are the call's: tiles of rows are cut wherever these end."""
     def constants(**tensors):
@@ -373,6 +395,7 @@ def all_cases():
     add_sums()
     add_bounds()
     add_windows()
+    add_frames()
     add_images()
     add_grams()
     add_resizes()

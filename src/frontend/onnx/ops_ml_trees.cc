@@ -221,13 +221,16 @@ Status AddWeight(OpContext& c, Ensemble* e, int64_t node, int64_t target, double
   return Ok();
 }
 
-// Features are those of the input, where their number is known.
+// Features are those of the input; an open number of them is one of the call's that has all.
 Status CheckFeatures(OpContext& c, const Ensemble& e, const Val& x) {
   const auto features = AsInt(x.dim(1));
+  int64_t last = -1;
   for (int64_t i : e.feature) {
-    if (i >= 0 && (!features || i < *features)) continue;
-    return c.Error("expected features below {}, but got {}", features.value_or(0), i);
+    if (i < 0 || (features && i >= *features))
+      return c.Error("expected features below {}, but got {}", features.value_or(0), i);
+    last = std::max(last, i);
   }
+  if (!features) c.b.Require(Gt(x.dim(1), IndexConst(last)));
   return Ok();
 }
 
