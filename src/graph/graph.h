@@ -224,8 +224,7 @@ std::vector<Expr> Conditions(const Graph& g);
 /// is no tensor.
 int RankOfFirst(const Graph& g, const Node& n);
 
-/// `size` at the typical sizes of the graph's dims, and at their smallest; 1 where that is
-/// negative.
+/// `size` at the typical sizes of the graph's dims, and at their smallest.
 int64_t TypicalSize(const Graph& g, const Expr& size);
 int64_t LeastSize(const Graph& g, const Expr& size);
 
