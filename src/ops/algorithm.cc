@@ -45,9 +45,10 @@ bool Applies(const Algorithm& algorithm, const Site& site) {
 
 bool HasSums(const Site& site) {
   const auto& nodes = site.region.nodes;
-  const auto anchor = static_cast<size_t>(site.anchor == graph::kNoNode ? 0 : site.anchor);
-  return std::any_of(nodes.begin(), nodes.begin() + static_cast<long>(anchor),
-                     [](const graph::Node& n) { return !HasElementDefinition(n.op); });
+  if (site.anchor == graph::kNoNode) return false;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const graph::Node& n) {
+    return &n != &site.node() && !HasElementDefinition(n.op);
+  });
 }
 
 std::vector<int64_t> Site::Sizes(const graph::TensorType& type) const {

@@ -114,7 +114,8 @@ struct Algorithm {
 std::span<const Algorithm* const> Algorithms();
 /// Null where there is none of that name.
 const Algorithm* FindAlgorithm(std::string_view name);
-/// Whether something in front of the anchor is no expression of elements either.
+/// Whether something beside the anchor is no expression of elements either: sums in front of it, or
+/// short ones behind.
 bool HasSums(const Site& site);
 /// Whether the row is one for this operator, and applies.
 bool Applies(const Algorithm& algorithm, const Site& site);

@@ -27,6 +27,16 @@ bool ComputesInF32(const graph::Graph& g, const graph::Node& node) {
   return g.type(node.outputs[0]).dtype == f32 && (accumulator.empty() || accumulator == "f32");
 }
 
+bool IsShortSum(const graph::Graph& g, const graph::Node& node) {
+  constexpr int64_t kMost = 8;
+  const std::string kind = node.op == OpKind::kReduce ? node.attrs.GetString("kind") : "";
+  if (kind != "sum" || !g.type(node.inputs[0]).dtype.IsFloat()) return false;
+  const std::vector<int64_t> axes = node.attrs.GetInts("axes");
+  if (axes.size() != 1) return false;
+  const auto size = AsInt(g.type(node.inputs[0]).dims[static_cast<size_t>(axes[0])]);
+  return size && *size >= 1 && *size <= kMost;
+}
+
 bool IsView(OpKind op) {
   return op == OpKind::kReshape || op == OpKind::kTranspose || op == OpKind::kSlice ||
          op == OpKind::kExpand;

@@ -11,6 +11,10 @@ namespace tenon::ops {
 /// broadcast, injective and bounded interpolation): they fuse by composition.
 bool HasElementDefinition(graph::OpKind op);
 
+/// True for a sum of floats along one axis that is so short that it can be written out: an
+/// expression of its operand's elements where it is not what a kernel is there for.
+bool IsShortSum(const graph::Graph& g, const graph::Node& node);
+
 /// True when a contraction's operands, sums and result are f32.
 bool ComputesInF32(const graph::Graph& g, const graph::Node& node);
 

@@ -62,10 +62,14 @@ Status Resolve(const KernelRequest& request, const Group& group, Kernel* kernel)
 }  // namespace
 
 graph::NodeId AnchorOf(const graph::Graph& region) {
+  graph::NodeId short_sum = graph::kNoNode;
   for (size_t n = region.nodes.size(); n-- > 0;) {
-    if (!HasElementDefinition(region.nodes[n].op)) return static_cast<graph::NodeId>(n);
+    const auto id = static_cast<graph::NodeId>(n);
+    if (HasElementDefinition(region.nodes[n].op)) continue;
+    if (!IsShortSum(region, region.nodes[n])) return id;
+    if (short_sum == graph::kNoNode) short_sum = id;
   }
-  return graph::kNoNode;
+  return short_sum;
 }
 
 Expected<Kernel> BuildKernel(const KernelRequest& request) {

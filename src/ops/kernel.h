@@ -54,8 +54,8 @@ Expected<Kernel> BuildKernel(const KernelRequest& request);
 Expected<Schedule> ScheduleKernel(const Kernel& kernel, const Machine& machine);
 
 /// The anchor of a region: its last operator whose elements are no expressions of its operands'
-/// elements; kNoNode where there is none. Others before it are small and computed again by those
-/// who need them (plan/small_sums.h).
+/// elements, short sums aside where there is another; kNoNode where there is none. Others before it
+/// are small and computed again by those who need them (plan/small_sums.h).
 graph::NodeId AnchorOf(const graph::Graph& region);
 
 }  // namespace tenon::ops

@@ -14,15 +14,26 @@
 //     %5: f32[1, 64] = reduce(%4) {kind: "sum", axes: [2]}
 //     return %5, %3 }
 //
-// Two values leave it. Groups wait for each other then if what reads %4 elsewhere comes before the
-// reduction in some way, which is asked.
+// Two values leave it. So do several where a short sum has terms that a product of one row makes,
+// column for column: a step's window, of what it shifts in and a state. What a block of the product
+// has added up it goes on with,
+//
+//   %5: f32[1, 128] = matmul(%x, %w)
+//   %6 = concat(%window, reshape(slice(%5)))       f32[1, 64, 4], a result of the network
+//   %7: f32[1, 64] = reduce(mul(%6, %taps)) {kind: "sum", axes: [2]}
+//
+// as one kernel with three results. Groups wait for each other then if what reads %4 elsewhere
+// comes before the reduction in some way, which is asked.
 #include "plan/join_results.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
+#include "ops/fusing.h"
 #include "ops/operations.h"
 
 namespace tenon::graph {
@@ -44,6 +55,11 @@ class Joiner {
   void Run() {
     for (size_t r = 0; r < groups_.size(); ++r) {
       if (!groups_[r].nodes.empty() && Reduces(groups_[r].seed)) JoinInto(r);
+    }
+    for (size_t r = 0; r < groups_.size(); ++r) {
+      const NodeGroup& group = groups_[r];
+      if (!group.nodes.empty() && Reduces(group.seed) && ops::IsShortSum(g_, g_.node(group.seed)))
+        JoinProduct(r);
     }
   }
 
@@ -86,6 +102,102 @@ class Joiner {
         Merge(static_cast<size_t>(e), r);
         return;
       }
+    }
+  }
+
+  // A short sum whose terms a product of one row has column for column follows it.
+  void JoinProduct(size_t r) {
+    const std::vector<NodeId> members = MembersOf(groups_[r]);
+    for (NodeId n : members) {
+      for (ValueId v : g_.node(n).inputs) {
+        if (v == kNoValue || g_.value(v).producer == kNoNode) continue;
+        const int p = group_of_[static_cast<size_t>(g_.value(v).producer)];
+        if (p < 0 || static_cast<size_t>(p) == r || small_[static_cast<size_t>(v)]) continue;
+        if (!IsRow(groups_[static_cast<size_t>(p)], v) || !FollowsColumns(v, r, members) ||
+            IsAwaited(v, r)) {
+          continue;
+        }
+        Merge(r, static_cast<size_t>(p));
+        return;
+      }
+    }
+  }
+
+  // The one result of a product of one row.
+  bool IsRow(const NodeGroup& group, ValueId v) const {
+    const Node& seed = g_.node(group.seed);
+    const auto dims = g_.type(v).StaticDims();
+    if (seed.op != OpKind::kMatMul || Out(group.nodes.back()) != v || !dims || dims->empty() ||
+        CountOf(*dims) != dims->back() || constant_[static_cast<size_t>(v)]) {
+      return false;
+    }
+    return ComputesOperand(g_, group.seed, 0) &&
+           std::all_of(group.nodes.begin(), group.nodes.end(),
+                       [&](NodeId n) { return Out(n) == v || !IsReadOutside(Out(n), group); });
+  }
+
+  bool IsReadOutside(ValueId v, const NodeGroup& group) const {
+    const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
+    return std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end() ||
+           std::any_of(users.begin(), users.end(), [&](NodeId u) {
+             return std::find(group.nodes.begin(), group.nodes.end(), u) == group.nodes.end();
+           });
+  }
+
+  // Whether all that is made of v has an axis that is v's last one, or a part of it, and all
+  // results of the group are made of it.
+  bool FollowsColumns(ValueId v, size_t r, const std::vector<NodeId>& members) const {
+    std::map<ValueId, size_t> axis = {{v, g_.type(v).dims.size() - 1}};
+    for (NodeId n : members) {
+      const Node& node = g_.node(n);
+      std::optional<size_t> made;
+      for (ValueId in : node.inputs) {
+        const auto it = axis.find(in);
+        if (it == axis.end()) continue;
+        const std::optional<size_t> at = AxisIn(node, in, it->second);
+        if (!at || (made && *made != *at)) return false;
+        made = at;
+      }
+      if (made) axis[Out(n)] = *made;
+    }
+    const NodeGroup& group = groups_[r];
+    return std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
+      return !IsReadOutside(Out(n), group) || axis.count(Out(n)) != 0;
+    });
+  }
+
+  // Where the axis of an operand is in the node's result, if each element needs its own place of it
+  // alone.
+  std::optional<size_t> AxisIn(const Node& node, ValueId operand, size_t axis) const {
+    if (node.outputs.size() != 1) return std::nullopt;
+    const auto from = g_.type(operand).StaticDims(), to = g_.type(node.outputs[0]).StaticDims();
+    if (!from || !to) return std::nullopt;
+    const IndexMapClass map = Info(node.op).map;
+    if (map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast) {
+      const size_t at = axis + to->size() - from->size();
+      if (to->size() < from->size() || (*to)[at] != (*from)[axis]) return std::nullopt;
+      return at;
+    }
+    switch (node.op) {
+      case OpKind::kSlice: return axis;  // of what lies next to each other, or of some of it
+      case OpKind::kConcat:
+        return node.attrs.GetInt("axis") == static_cast<int64_t>(axis) ? std::nullopt
+                                                                       : std::optional(axis);
+      case OpKind::kReshape: {
+        const int64_t count = (*from)[axis];
+        const auto at = std::find(to->begin(), to->end(), count);
+        if (count < 2 || CountOf(*from) != count || at == to->end()) return std::nullopt;
+        return static_cast<size_t>(at - to->begin());
+      }
+      case OpKind::kReduce: {
+        const int64_t reduced = node.attrs.GetInts("axes")[0];
+        if (!ops::IsShortSum(g_, node) || reduced == static_cast<int64_t>(axis))
+          return std::nullopt;
+        const bool moves =
+            !node.attrs.Get<bool>("keepdims", false) && reduced < static_cast<int64_t>(axis);
+        return axis - (moves ? 1 : 0);
+      }
+      default: return std::nullopt;
     }
   }
 

@@ -130,7 +130,8 @@ class Leaver {
     std::vector<NodeId> members = reader.nodes;
     AddSmallValues(g_, small_, groups_, group_of_, &members);
     const bool is_last = std::all_of(members.begin(), members.end(), [&](NodeId n) {
-      return n <= seed || ops::HasElementDefinition(g_.node(n).op);
+      const Node& node = g_.node(n);
+      return n <= seed || ops::HasElementDefinition(node.op) || ops::IsShortSum(g_, node);
     });
     if (!is_last) return false;
     const OpKind op = g_.node(sums.seed).op;

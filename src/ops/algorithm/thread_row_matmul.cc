@@ -37,9 +37,7 @@ const DType kF32 = DType::Float(32);
 constexpr int64_t kMostRows = 8, kMostSums = 16;
 
 std::optional<ProductShape> FewRows(const Site& site) {
-  if (site.machine.warp == 0 || !AreNumbers(site.input(0)) || site.region.outputs.size() != 1) {
-    return std::nullopt;
-  }
+  if (site.machine.warp == 0 || !AreNumbers(site.input(0))) return std::nullopt;
   auto s = ReadProductOfRows(site);
   if (!s || !IsTiled(s->a) || s->a != s->b || s->types.accumulator != kF32) return std::nullopt;
   if (s->Lead() != 1 || s->m < 1 || s->m > kMostRows || s->k < 2) return std::nullopt;
@@ -62,7 +60,7 @@ Space SpaceOf(const Site& site) {
   Space space;
   const Expr threads = space.Add({"threads", {32, 64, 128, 256}, false, true});
   const Expr groups = space.Add({"groups", {1, 2, 4, 8}, false, true});
-  const Expr columns = space.Add({"columns", {1, 2, 4}, false, true});
+  const Expr columns = space.Add({"columns", {1, 2, 4, 8}, false, true});
   space.Add({"vector", {VectorOf(site, p)}, false, true});
   space.Require(Le(threads * groups, IndexConst(most)));
   space.Require(Le(IndexConst(std::min(kLeastThreads, most)), threads * groups));
@@ -70,6 +68,8 @@ Space SpaceOf(const Site& site) {
   // Columns that begin anew behind the end are no neighbours: what holds several would hold all.
   space.Require(
       Or(Eq(columns, IndexConst(1)), Eq(IndexConst(p.n) % (groups * columns), IndexConst(0))));
+  // Each of a block's elements has a thread.
+  space.Require(Or(Eq(columns, IndexConst(1)), Le(groups * columns * IndexConst(p.m), threads)));
   // So that all sums of a block meet at once.
   space.Require(Le(threads * groups * columns * IndexConst(p.m), IndexConst(2048)));
   return space;
@@ -97,11 +97,23 @@ void AddSums(const Site& site, double blocks, double groups, double together,
   }
 }
 
+// Whether the matrix is there when the rows are: a thread has each of its columns in one piece,
+// which it loads in front of the wait for the launch before (order_launches), and all blocks fit on
+// the device beside those of that launch (overlap_launches).
+bool IsThereBefore(const Machine& machine, const ProductShape& p, int64_t threads, int64_t vector,
+                   double in_all) {
+  constexpr double kThreadsAtOnce = 1024;
+  return machine.target->CanInPart(Ability::kDependentLaunches) && threads * vector >= p.k &&
+         in_all <= kThreadsAtOnce * static_cast<double>(machine.workers);
+}
+
 // The matrix comes from memory as fast as threads ask for it: on an H200 a piece takes each of them
 // 500 cycles, whether it has one column or four, so that 1,000 threads of a multiprocessor are
-// needed to be as fast as a copy.
+// needed to be as fast as a copy. Where it is there before, what is left is that a block's warps
+// begin, one after the other on a multiprocessor, and that sums of columns meet.
 WorkDescription Work(const Site& site, const Point& point) {
   constexpr double kPieceCycles = 500, kBlockCycles = 1000, kThreadsTogether = 2048;
+  constexpr double kWarpCycles = 40, kColumnCycles = 100;  // to begin, and to meet
   const ProductShape p = *FewRows(site);
   const Machine& machine = site.machine;
   const int64_t threads = ValueOf(point, "threads"), groups = ValueOf(point, "groups");
@@ -120,8 +132,11 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.team = machine.workers;
   work.tiles = blocks;
   const auto all = static_cast<double>(blocks);
-  work.vector_ops = all * (in_block * pieces * static_cast<double>(vector) * each +
-                           (pieces * kPieceCycles + kBlockCycles) * lanes / together) +
+  const double waits = IsThereBefore(machine, p, threads, vector, all * in_block)
+                           ? in_block / static_cast<double>(machine.warp) * kWarpCycles +
+                                 pieces * kColumnCycles / together
+                           : (pieces * kPieceCycles + kBlockCycles) / together;
+  work.vector_ops = all * (in_block * pieces * static_cast<double>(vector) * each + waits * lanes) +
                     EpilogueElements(site);
   // What blocks read of the rows comes from the cache beside them.
   work.bytes[0] = all * static_cast<double>(groups * (p.m + columns) * p.k * p.b.Bytes());
@@ -162,6 +177,80 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
              }});
 }
 
+// Loops over columns of what has them innermost: blocks, the groups of one, and columns of a group.
+Names SplitColumns(Schedule& s, const std::string& columns) {
+  const Names j = s.SplitBy(columns, {"-1", "$groups", "$columns"});
+  s.Bind(j[0], ThreadAxis::kBlockIdxX);
+  return j;
+}
+
+// The three below return the loop over groups. Where these have one column each, what follows goes
+// on with what a thread has.
+std::string PlaceByColumn(Schedule& s, const std::string& sums, const std::string& out) {
+  const Names axes = s.GetLoops(out);
+  if (!s.ok()) return "";
+  const Names rows(axes.begin(), axes.end() - 1);
+  const Names j = SplitColumns(s, axes.back());
+  s.Bind(j[1], ThreadAxis::kThreadIdxY);
+  s.Reorder(Concat({{j[0], j[1]}, rows, {j[2]}}));
+  for (const std::string& row : rows) s.Unroll(row);
+  s.Unroll(j[2]);
+  s.SetScope(WrittenBuffer(s, sums), Scope::kLocal);
+  s.ComputeAt(sums, j[1]);
+  return j[1];
+}
+
+std::string PlaceByResult(Schedule& s, const std::string& sums, const std::string& out) {
+  const Names axes = s.GetLoops(out);
+  if (!s.ok()) return "";
+  const Names rows(axes.begin(), axes.end() - 1);
+  const Names j = SplitColumns(s, axes.back());
+  s.Reorder(Concat({{j[0]}, rows, {j[1], j[2]}}));
+  // Threads have elements of their own, and find the sums in the block's memory.
+  const Names elements = Concat({rows, {j[1], j[2]}});
+  s.Bind(s.Fuse(elements), ThreadAxis::kThreadIdxX);
+  s.SetScope(WrittenBuffer(s, sums), Scope::kShared);
+  s.ComputeAt(sums, j[0]);
+  const InnerLoops in = LoopsInside(s, sums, j[0]);
+  if (!s.ok()) return "";
+  const Names of_block = s.SplitBy(in.spatial.back(), {"-1", "$columns"});
+  if (!s.ok()) return "";
+  s.Bind(of_block[0], ThreadAxis::kThreadIdxY);
+  const Names own_rows(in.spatial.begin(), in.spatial.end() - 1);
+  s.Reorder(Concat({{of_block[0]}, own_rows, {of_block[1]}, in.reduce}));
+  return of_block[0];
+}
+
+// Several results follow the sums that all of them read, each at its elements.
+std::string PlaceBySums(Schedule& s, const Parts& parts, const std::string& sums,
+                        const Names& out) {
+  const Names axes = s.GetSpatialLoops(sums), reduce = s.GetReduceLoops(sums);
+  if (!s.ok()) return "";
+  const Names rows(axes.begin(), axes.end() - 1);
+  const Names j = SplitColumns(s, axes.back());
+  s.Bind(j[1], ThreadAxis::kThreadIdxY);
+  s.Reorder(Concat({{j[0], j[1]}, rows, {j[2]}, reduce}));
+  Schedule tried = s;
+  for (const std::string& block : out) {
+    tried.ReverseComputeAt(block, j[0]);
+    const InnerLoops in = LoopsInside(tried, block, j[0]);
+    if (!tried.ok()) break;
+    if (in.spatial.empty()) continue;  // one element
+    const std::string all = in.spatial.size() > 1 ? tried.Fuse(in.spatial) : in.spatial[0];
+    const Names split = tried.SplitBy(all, {"-1", "$threads"});
+    if (!tried.ok()) break;
+    tried.Unroll(split[0]);
+    tried.Bind(split[1], ThreadAxis::kThreadIdxX);
+  }
+  if (tried.ok()) {
+    s = std::move(tried);
+    s.SetScope(WrittenBuffer(s, sums), Scope::kShared);
+  } else {  // they find them in memory
+    for (const std::string& block : out) ShareAmongThreads(s, parts, block);
+  }
+  return j[1];
+}
+
 // Each of the threads has their results.
 void ScheduleSums(Schedule& s, const Names& blocks, const std::string& at) {
   for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
@@ -180,20 +269,13 @@ void ScheduleSums(Schedule& s, const Names& blocks, const std::string& at) {
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& point) {
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAcross);
-  const std::string out = OnlyBlock(s, parts, BlockRole::kOutput);
-  const Names axes = s.GetLoops(out);
+  const Names out = BlocksOf(s, parts, BlockRole::kOutput);
+  const bool by_column = ValueOf(point, "columns") == 1;
+  const std::string group = out.size() != 1 ? PlaceBySums(s, parts, sums, out)
+                            : by_column     ? PlaceByColumn(s, sums, out[0])
+                                            : PlaceByResult(s, sums, out[0]);
   if (!s.ok()) return;
-  const Names rows(axes.begin(), axes.end() - 1);
-  const Names j = s.SplitBy(axes.back(), {"-1", "$groups", "$columns"});
-  s.Reorder(Concat({{j[0], j[1]}, rows, {j[2]}}));
-  s.Bind(j[0], ThreadAxis::kBlockIdxX);
-  s.Bind(j[1], ThreadAxis::kThreadIdxY);
-  for (const std::string& row : rows) s.Unroll(row);
-  s.Unroll(j[2]);
-
-  s.SetScope(WrittenBuffer(s, sums), Scope::kLocal);
-  s.ComputeAt(sums, j[1]);
-  const InnerLoops in = LoopsInside(s, sums, j[1]);
+  const InnerLoops in = LoopsInside(s, sums, group);
   if (!s.ok()) return;
   const Names k = s.SplitBy(in.reduce.back(), {"-1", "$threads", "$vector"});
   s.Reorder(Concat({{k[0], k[1]}, in.spatial, {k[2]}}));
@@ -209,7 +291,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine&, const Point& po
     if (whole) s.Vectorize(loops.back());
     for (size_t l = 0; l + (whole ? 1 : 0) < loops.size(); ++l) s.Unroll(loops[l]);
   }
-  ScheduleSums(s, BlocksOf(s, parts, BlockRole::kAnchor), j[1]);
+  ScheduleSums(s, BlocksOf(s, parts, BlockRole::kAnchor), group);
 }
 
 constexpr OpKind kOps[] = {OpKind::kMatMul};
@@ -218,6 +300,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kThreadRowMatMul;
 const Algorithm kThreadRowMatMul = {"thread_row_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,          3,    true};
+                                    ScheduleIt,          4,    true};
 
 }  // namespace tenon::ops

@@ -8,20 +8,27 @@ namespace {
 
 // ---- machines whose threads run together ----
 
-// Its schedule is one launch, and means what the kernel does.
-void ExpectOneLaunch(const Expected<Kernel>& kernel) {
-  ASSERT_TRUE(kernel) << ToString(kernel.errors());
+// Its schedule, by text, means what the kernel does.
+std::string ExpectItsMeaning(const Expected<Kernel>& kernel) {
+  EXPECT_TRUE(kernel) << ToString(kernel.errors());
+  if (!kernel) return "";
   Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
-  ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-  const std::string text = Print(scheduled->module());
-  const size_t grid = text.find("blockIdx.x");
-  EXPECT_NE(grid, std::string::npos);
-  EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
+  EXPECT_TRUE(scheduled) << ToString(scheduled.errors());
+  if (!scheduled) return "";
   Module before;
   before.Add(kernel->func);
   EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
   EXPECT_TRUE(
       testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+  return Print(scheduled->module());
+}
+
+// And is one launch.
+void ExpectOneLaunch(const Expected<Kernel>& kernel) {
+  const std::string text = ExpectItsMeaning(kernel);
+  const size_t grid = text.find("blockIdx.x");
+  EXPECT_NE(grid, std::string::npos);
+  EXPECT_EQ(text.find("blockIdx.x", grid + 1), std::string::npos) << "two launches:\n" << text;
 }
 
 TEST(Kernel, RowsOnThreads) {
@@ -102,6 +109,57 @@ TEST(Kernel, SumsBeforeProductsOnThreads) {
         graph::MakeLayout(graph::StorageDesc{{1, 0}}, stored.type(stored.inputs[1]).dims);
     Expected<Kernel> kernel = Build(stored, &plan, ThreadsMachine());
     ExpectOneLaunch(kernel);
+  }
+}
+
+// A step's window behind the product that makes its newest column, with one column for each thread
+// and with several: the product, the window, and the window's sum.
+TEST(Kernel, WindowsBehindProductsOnThreads) {
+  for (auto [channels, taps, k] :
+       {std::array<int64_t, 3>{3, 4, 33}, {32, 4, 96}, {64, 2, 40}, {64, 7, 7}}) {
+    SCOPED_TRACE(fmt::format("{}x{} {}", channels, taps, k));
+    const DType f32 = DType::Float(32);
+    graph::Builder b("region");
+    const ValueId x = b.Input("x", TypeOf(f32, {1, k}));
+    const ValueId w = b.Input("w", TypeOf(f32, {k, 2 * channels}));
+    const ValueId old = b.Input("old", TypeOf(f32, {1, channels, taps - 1}));
+    const ValueId weights = b.Input("weights", TypeOf(f32, {channels, taps}));
+    const ValueId product = *b.Add(OpKind::kMatMul, {x, w}, "product");
+    const auto ints = [](std::vector<int64_t> v) {
+      std::vector<Expr> out;
+      for (int64_t i : v) out.push_back(IndexConst(i));
+      return out;
+    };
+    graph::ExprAttrs half, column;
+    half["starts"] = ints({0, 0});
+    half["sizes"] = ints({1, channels});
+    column["shape"] = ints({1, channels, 1});
+    const ValueId first =
+        *b.Add(OpKind::kSlice, {product}, "first", {{"steps", std::vector<int64_t>{1, 1}}}, half);
+    const ValueId newest = *b.Add(OpKind::kReshape, {first}, "newest", {}, column);
+    const ValueId window = *b.Add(OpKind::kConcat, {old, newest}, "window", {{"axis", int64_t{2}}});
+    const ValueId weighted = *b.Add(OpKind::kMul, {window, weights}, "weighted");
+    Attrs last{{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{2}}};
+    const ValueId sum = *b.Add(OpKind::kReduce, {weighted}, "sum", last);
+    b.Output("product", product);
+    b.Output("window", window);
+    b.Output("sum", *b.Add(OpKind::kNeg, {sum}, "negated"));
+    const graph::Graph region = std::move(b).Finish();
+    const Algorithm* rule = FindAlgorithm("thread_row_matmul");
+    const Site site{region, AnchorOf(region), ThreadsMachine()};
+    ASSERT_EQ(site.node().op, OpKind::kMatMul);
+    ASSERT_TRUE(Applies(*rule, site));
+    for (const Point& point : SomePoints(*rule, site, kPoints, nullptr)) {
+      SCOPED_TRACE(Text(point));
+      const graph::Plan plan = MakePlan(*rule, rule->space(site), point, 0);
+      const Expected<Kernel> kernel =
+          Build(Placed(region, *rule, point, ThreadsMachine()), &plan, ThreadsMachine());
+      if (taps == 7) {  // nobody proves that such sums stay in their blocks: they go through memory
+        ExpectItsMeaning(kernel);
+      } else {
+        ExpectOneLaunch(kernel);
+      }
+    }
   }
 }
 
@@ -374,7 +432,9 @@ TEST(Kernel, FewRowsOnThreads) {
                                                 {f16, {1}, 37, 520, true},
                                                 {bf16, {3}, 5, 64, false},
                                                 {f16, {2, 1}, 33, 7, true},
-                                                {f32, {8}, 9, 260, true}}) {
+                                                {f32, {8}, 9, 260, true},
+                                                {f16, {1}, 64, 96, true},  // several columns each
+                                                {bf16, {2}, 128, 40, true}}) {
     SCOPED_TRACE(fmt::format("{} {}x{} {}", type.ToString(), n, k, trans));
     std::vector<int64_t> a = rows;
     a.push_back(k);
