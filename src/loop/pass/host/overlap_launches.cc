@@ -21,8 +21,11 @@ namespace tenon {
 namespace {
 
 // Short work: statements of one thread, and threads. Of those that have more to load before they
-// wait than behind it, as many as fit on a large device at once.
+// wait than behind it, as many as fit on a large device at once. Where next to all is loaded
+// before, as in a row times a matrix, statements that compute with it do not count: they fill no
+// device.
 constexpr double kMostStatements = 64, kMostThreads = 1 << 16, kMostLoaders = 1 << 18;
+constexpr double kMostOfLoaders = 1 << 10, kNextToAll = 16;
 
 /// What all launches of a kernel have in common, and where they stand.
 struct LaunchPlaces {
@@ -107,7 +110,8 @@ bool IsShort(const PrimFunc& kernel, const LaunchPlaces& own) {
   double constant = 0, changing = 0;
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
     (own.changing.contains(i) ? changing : constant) += StaticBytesOf(*kernel.buffers[i]);
-  return work.statements <= kMostStatements &&
+  const bool is_loader = constant > kNextToAll * changing;
+  return work.statements <= (is_loader ? kMostOfLoaders : kMostStatements) &&
          work.threads <= (constant > changing ? kMostLoaders : kMostThreads);
 }
 
