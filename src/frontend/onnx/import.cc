@@ -256,12 +256,6 @@ Expected<std::vector<ValueId>> Importer::ImportBody(const GraphProto& g, Scope* 
     std::vector<ValueId> outputs;
     for (const ValueInfoProto& output : g.outputs) outputs.push_back(Find(output.name));
     if (std::find(outputs.begin(), outputs.end(), kPoisoned) != outputs.end()) return Diagnostics{};
-    for (ValueId v : outputs) {
-      const NarrowType* type = scope->region ? narrow().Of(v) : nullptr;
-      if (type)
-        return MakeError(
-            fmt::format("tensors of {} as results of regions are not supported", type->name));
-    }
     return outputs;
   };
   Expected<std::vector<ValueId>> outputs = import();
@@ -292,9 +286,11 @@ Expected<ImportedRegion> Importer::Import(const GraphProto& g, std::span<const F
       v = region.builder->Input(name, formals[i].type);
     }
     region.formals.push_back(v);
+    narrow_[region.builder.get()].Set(v, formals[i].narrow);
     scope.values[g.inputs[i].name] = v;
   }
   TN_ASSIGN_OR_RETURN(region.outputs, ImportBody(g, &scope));
+  for (ValueId v : region.outputs) region.narrow.push_back(narrow_[region.builder.get()].Of(v));
   return region;
 }
 

@@ -39,11 +39,13 @@ struct Capture {
 struct ImportedRegion;
 
 /// An input of a graph in an attribute: its type; or what it is, where its node knows that: a
-/// constant, or made inside of the region, by what is no input of the graph.
+/// constant, or made inside of the region, by what is no input of the graph. `narrow`: what its
+/// bytes are, if not numbers.
 struct Formal {
   graph::Type type;
   std::optional<bool> constant;
   std::function<Expected<ValueId>(ImportedRegion&)> make;
+  const NarrowType* narrow = nullptr;
 };
 
 /// A graph of an attribute, imported but not yet a region: its node may add to it.
@@ -53,6 +55,7 @@ struct ImportedRegion {
   std::vector<ValueId> outputs;
   std::vector<Capture> captures;
   std::unordered_map<ValueId, ValueId> inner_of;  // captured, by the value outside
+  std::vector<const NarrowType*> narrow = {};     // what the bytes of outputs are, if not numbers
 
   const graph::Type& TypeOf(size_t output) const {
     return builder->graph().value(outputs[output]).type;

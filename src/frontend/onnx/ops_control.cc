@@ -9,6 +9,7 @@
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/index_checks.h"
+#include "frontend/onnx/narrow.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/scan_lengths.h"
 #include "graph/edit.h"
@@ -51,6 +52,24 @@ Status SetOutputs(OpContext& c, std::span<const ValueId> values) {
   return Ok();
 }
 
+using NarrowTypes = std::vector<const NarrowType*>;
+
+// Sets outputs to what regions gave, of which these are bytes of narrow types.
+Status SetOutputs(OpContext& c, std::span<const ValueId> values, const NarrowTypes& narrow) {
+  TN_RETURN_IF_ERROR(SetOutputs(c, values));
+  for (size_t i = 0; i < values.size(); ++i) c.SetNarrow(i, narrow[i]);
+  return Ok();
+}
+
+const char* NameOf(const NarrowType* type) { return type ? type->name : "numbers"; }
+
+Status CheckNarrow(const OpContext& c, size_t i, const NarrowType* before,
+                   const NarrowType* after) {
+  if (after == before) return Ok();
+  return c.Error("expected carried value {} to keep its type, but it begins as {} and becomes {}",
+                 i, NameOf(before), NameOf(after));
+}
+
 // ---- If ----
 
 // Both regions capture what either does.
@@ -81,6 +100,7 @@ Status ImportIf(OpContext& c) {
                         c.regions().Inline(*known ? *then_graph : *else_graph, {}));
     return SetOutputs(c, values);
   }
+  static_cast<void>(c.Narrow(0));  // regions say of which types their results are
   std::vector<ImportedRegion> made;
   for (const GraphProto* g : {then_graph, else_graph}) {
     TN_ASSIGN_OR_RETURN(ImportedRegion region, c.regions().Import(*g, {}));
@@ -92,7 +112,11 @@ Status ImportIf(OpContext& c) {
       return c.Error("expected both branches to give one type for output {}, but got {} and {}", i,
                      a.ToString(), b.ToString());
     }
+    if (made[0].narrow[i] != made[1].narrow[i])
+      return c.Error("expected both branches to give one type for output {}, but got {} and {}", i,
+                     NameOf(made[0].narrow[i]), NameOf(made[1].narrow[i]));
   }
+  const NarrowTypes narrow = made[0].narrow;
   const std::vector<ValueId> captured = UniteCaptures(made);
   std::vector<ValueId> inputs = {condition};
   inputs.insert(inputs.end(), captured.begin(), captured.end());
@@ -100,7 +124,7 @@ Status ImportIf(OpContext& c) {
   for (ImportedRegion& r : made) regions.push_back(std::move(r).Finish(c.b, {}, captured));
   TN_ASSIGN_OR_RETURN(std::vector<ValueId> values,
                       c.EmitRegions(OpKind::kIf, std::move(inputs), std::move(regions)));
-  return SetOutputs(c, values);
+  return SetOutputs(c, values, narrow);
 }
 
 // ---- Loop ----
@@ -182,6 +206,8 @@ Status EmitWhile(OpContext& c, const LoopNode& loop, ImportedRegion body) {
         "when the loop runs, which is not supported",
         i, graph::Quoted(c.node.outputs[i]));
   }
+  const NarrowTypes narrow(body.narrow.begin() + 1,
+                           body.narrow.begin() + static_cast<long>(loop.carried) + 1);
   body.outputs.resize(loop.carried + 1);
   Builder& inner = *body.builder;
   const ValueId number = body.formals[0];
@@ -217,7 +243,7 @@ Status EmitWhile(OpContext& c, const LoopNode& loop, ImportedRegion body) {
   TN_ASSIGN_OR_RETURN(
       std::vector<ValueId> values,
       c.EmitRegions(OpKind::kWhile, std::move(inputs), std::move(regions), {{"carried", carried}}));
-  return SetOutputs(c, std::span(values).subspan(counts ? 1 : 0));
+  return SetOutputs(c, std::span(values).subspan(counts ? 1 : 0), narrow);
 }
 
 Status ImportLoop(OpContext& c) {
@@ -225,11 +251,14 @@ Status ImportLoop(OpContext& c) {
   TN_ASSIGN_OR_RETURN(LoopNode loop, ReadLoop(c, *graph));
   std::vector<Formal> formals = {{TensorType{kI64, {}}, std::nullopt, nullptr},
                                  {TensorType{DType::Bool(), {}}, true, nullptr}};
-  for (ValueId v : loop.initial)
-    formals.push_back({c.b.graph().value(v).type, std::nullopt, nullptr});
-  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
   for (size_t i = 0; i < loop.carried; ++i)
+    formals.push_back(
+        {c.b.graph().value(loop.initial[i]).type, std::nullopt, nullptr, c.Narrow(i + 2)});
+  TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*graph, formals));
+  for (size_t i = 0; i < loop.carried; ++i) {
     TN_RETURN_IF_ERROR(KeepCarried(c, i, loop.initial[i], body, i + 1));
+    TN_RETURN_IF_ERROR(CheckNarrow(c, i, formals[i + 2].narrow, body.narrow[i + 1]));
+  }
   const std::optional<bool> first =
       loop.condition == kNoValue ? std::optional(true) : KnownBool(c.b, loop.condition);
   const bool goes_on = KnownBool(*body.builder, body.outputs[0]) == true;
@@ -244,11 +273,12 @@ Status ImportLoop(OpContext& c) {
                        : first        ? SizeOf(Max(f.Of(loop.trip), 0))
                                : SizeOf(Where(f.Of(loop.condition), Max(f.Of(loop.trip), 0), 0));
     TN_RETURN_IF_ERROR(f.Done());
+    const NarrowTypes narrow(body.narrow.begin() + 1, body.narrow.end());
     body.outputs.erase(body.outputs.begin());
     body.formals.erase(body.formals.begin() + 1);  // the condition, which is a constant
     TN_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
                         EmitCounted(c, loop.initial, std::move(body), count));
-    return SetOutputs(c, values);
+    return SetOutputs(c, values, narrow);
   }
   if (loop.carried == 0) return c.Error("a loop that carries nothing is not supported");
   return EmitWhile(c, loop, std::move(body));
@@ -276,15 +306,17 @@ struct ScanNode {
   const GraphProto* body;
   std::vector<Val> states, scanned;
   std::vector<int64_t> axes, reversed, out_axes, out_reversed;
+  NarrowTypes narrow;  // of states and of what is scanned
 };
 
 // A counted loop: what is scanned is captured whole, and its element of the iteration taken inside.
-// The states it ends with, then what each iteration gave.
-Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNode& scan) {
+// The states it ends with, then what each iteration gave; `narrow`: which of these are bytes.
+Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNode& scan,
+                                   NarrowTypes* narrow) {
   const size_t states = scan.states.size();
   std::vector<Formal> formals;
   for (const Val& x : scan.states)
-    formals.push_back({TensorType{x.dtype(), x.dims()}, std::nullopt, nullptr});
+    formals.push_back({TensorType{x.dtype(), x.dims()}, std::nullopt, nullptr, nullptr});
   ValueId number = kNoValue;
   Expr count;
   for (size_t k = 0; k < scan.scanned.size(); ++k) {
@@ -307,11 +339,14 @@ Expected<std::vector<Val>> Scanned(OpContext& c, const Formula& f, const ScanNod
                        }});
   }
   TN_RETURN_IF_ERROR(f.Done());
+  for (size_t i = 0; i < formals.size(); ++i) formals[i].narrow = scan.narrow[i];
   TN_ASSIGN_OR_RETURN(ImportedRegion body, c.regions().Import(*scan.body, formals));
+  *narrow = body.narrow;
   std::vector<ValueId> initial;
   for (size_t i = 0; i < states; ++i) {
     initial.push_back(scan.states[i].id());
     TN_RETURN_IF_ERROR(KeepCarried(c, i, initial[i], body, i));
+    TN_RETURN_IF_ERROR(CheckNarrow(c, i, scan.narrow[i], body.narrow[i]));
   }
   body.formals.resize(states);
   body.formals.insert(body.formals.begin(), number);
@@ -350,6 +385,7 @@ Expected<ScanNode> ReadScan(OpContext& c, const Formula& f, size_t first) {
   for (size_t i = first; i < c.num_inputs(); ++i) {
     if (!c.Has(i)) return c.Error("expected input {}, but it is left out", i);
     (i < first + states ? scan.states : scan.scanned).push_back(f.In(i));
+    scan.narrow.push_back(c.Narrow(i));
   }
   const size_t collected = scan.body->outputs.size() - states, count = scan.scanned.size();
   const bool old = c.opset < 9;
@@ -371,8 +407,12 @@ Status ImportScan(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(c.num_inputs(), static_cast<int>(c.num_inputs())));
   const Formula f(c);
   TN_ASSIGN_OR_RETURN(const ScanNode scan, ReadScan(c, f, 0));
-  TN_ASSIGN_OR_RETURN(const std::vector<Val> values, Scanned(c, f, scan));
-  for (size_t i = 0; i < c.num_outputs(); ++i) TN_RETURN_IF_ERROR(c.SetOutput(i, values[i].id()));
+  NarrowTypes narrow;
+  TN_ASSIGN_OR_RETURN(const std::vector<Val> values, Scanned(c, f, scan, &narrow));
+  for (size_t i = 0; i < c.num_outputs(); ++i) {
+    TN_RETURN_IF_ERROR(c.SetOutput(i, values[i].id()));
+    c.SetNarrow(i, narrow[i]);
+  }
   return Ok();
 }
 
