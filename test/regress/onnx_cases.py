@@ -278,6 +278,16 @@ def add_far_ends():
     one("nan_epsilon", "LayerNormalization", [rand(2, 4), rand(4)], epsilon=NAN, expect=[np.full((2, 4), NAN, f32)])
 
 
+def add_exact_transforms():
+    """What is left of a transform of float64 beside NumPy's, a million times: nothing, but of factors that are of float32."""
+    for n in (7, 13, 30):
+        x = rand(1, n, 1, dtype=f64)
+        z = np.fft.fft(x[0, :, 0])
+        want = np.stack([z.real, z.imag], 1)[None]
+        add(f"dft_f64_{n}", [helper.make_node("DFT", ["i0"], ["z"]), helper.make_node("Sub", ["z", "i1"], ["d"]), helper.make_node("Mul", ["d", "i2"], ["o0"])],
+            [x, want, np.array(1e6)], expect=[np.zeros((1, n, 2))])
+
+
 def add_narrow_casts():
     every = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(f32)  # and so all that narrow types round to even
     x = np.concatenate([every, every * f32(1.0001), (rng.standard_normal(5003) * 100).astype(f32)])
@@ -807,7 +817,7 @@ def main() -> int:
     faulthandler.dump_traceback_later(run_node_tests.STANDSTILL_SECONDS, repeat=True)
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
-        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_casts, add_narrow_casts, add_indices,
+        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_exact_transforms, add_casts, add_narrow_casts, add_indices,
                         add_old_operator_sets, add_several_results, add_integer_contractions, add_quantised_networks, add_narrow_sums,
                         add_found_by_random_networks,
                         add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):

@@ -191,6 +191,28 @@ class Values(unittest.TestCase):
                 x = np.arange(15).reshape(3, 5).astype(said) % 2
                 self.check(main, [x], [x.T])
 
+    def test_few_bits_in_branches_and_loops(self):
+        """What branches give, loops carry and scans collect is of the type that goes in: casts of it say what it is."""
+        for kind, dtype in ((TensorProto.UINT4, np.uint8), (TensorProto.INT2, np.int8)):
+            info = [tensor("o", kind, None)]
+            same = helper.make_graph([node("Identity", ["x"], ["o"])], "same", [], info)
+            turned = helper.make_graph([node("Identity", ["z"], ["o"])], "turned", [], info)
+            step = helper.make_graph([node("Identity", ["row"], ["next"]), node("Identity", ["state"], ["seen"])], "step",
+                                     [tensor("state", kind, [5]), tensor("row", kind, [5])], [tensor("next", kind, [5]), tensor("seen", kind, [5])])
+            turn = helper.make_graph([node("Identity", ["go"], ["on"]), node("Identity", ["z"], ["b"])], "turn",
+                                     [tensor("i", INT64, []), tensor("go", BOOL, []), tensor("a", kind, [3, 5])], [tensor("on", BOOL, []), tensor("b", kind, [3, 5])])
+            main = self.compile([node("If", ["p"], ["c"], then_branch=same, else_branch=turned), node("Cast", ["c"], ["chosen"], to=TensorProto.INT32),
+                                 node("Scan", ["s", "x"], ["l", "r"], body=step, num_scan_inputs=1), node("Cast", ["l"], ["last"], to=TensorProto.INT32),
+                                 node("Cast", ["r"], ["rows"], to=TensorProto.INT32),
+                                 node("Loop", ["n", "", "x"], ["t"], body=turn), node("Cast", ["t"], ["carried"], to=TensorProto.INT32)],
+                                [tensor("p", BOOL, []), tensor("x", kind, [3, 5]), tensor("z", kind, [3, 5]), tensor("s", kind, [5]), tensor("n", INT64, [])],
+                                [tensor(name, TensorProto.INT32, None) for name in ("chosen", "last", "rows", "carried")], opset=25)
+            x = (np.arange(15) % 2).astype(dtype).reshape(3, 5)
+            z, s = 1 - x, x[0] * 0
+            for p, n in ((True, 0), (False, 3)):
+                want = [x if p else z, x[-1], np.stack([s, x[0], x[1]]), x if n == 0 else z]
+                self.check(main, [np.array(p), x, z, s, np.array(n)], [w.astype(np.int32) for w in want])
+
     def test_shapes_of_unknown_length(self):
         x = np.arange(12, dtype=np.float32).reshape(3, 4)
         shape = tensor("s", INT64, ["r"])

@@ -43,8 +43,8 @@ ValueId List(Builder& b, DType dtype, const std::vector<T>& list) {
 Val Formula::Ints(const std::vector<int64_t>& list) const {
   return Of(List(state_->b, DType::Int(64), list));
 }
-Val Formula::Floats(const std::vector<double>& list) const {
-  return Of(List(state_->b, DType::Float(32), list));
+Val Formula::Floats(const std::vector<double>& list, DType dtype) const {
+  return Of(List(state_->b, dtype, list));
 }
 
 std::vector<Val> Formula::EmitAll(OpKind op, size_t results, std::vector<Val> inputs, Attrs attrs,

@@ -49,7 +49,8 @@ class Formula {
   Val Iota(const Expr& size, DType dtype = DType::Int(64)) const;
   /// A constant list of i64, or of f32.
   Val Ints(const std::vector<int64_t>& list) const;
-  Val Floats(const std::vector<double>& list) const;
+  /// Of f32, as attributes have them, or of another type of floats.
+  Val Floats(const std::vector<double>& list, DType dtype = DType::Float(32)) const;
 
   Val Emit(OpKind op, std::vector<Val> inputs, Attrs attrs = {}, ExprAttrs exprs = {}) const;
   std::vector<Val> EmitAll(OpKind op, size_t results, std::vector<Val> inputs, Attrs attrs = {},

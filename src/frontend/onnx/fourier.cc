@@ -35,11 +35,17 @@ std::vector<int64_t> FactorsOf(int64_t n) {
   return factors;
 }
 
+// Constants that are as exact as what they meet.
+Val Factors(const Val& x, const std::vector<double>& list) {
+  if (x.dtype() == kF64) return x.formula().Floats(list, kF64);
+  return Cast(x.formula().Floats(list), x.dtype());
+}
+
 // Real and imaginary parts by factors of their own.
 Val Scaled(const Val& x, double re, double im) {
   Dims shape(static_cast<size_t>(x.rank()), IndexConst(1));
   shape[0] = IndexConst(2);
-  return x * Reshape(Cast(x.formula().Floats({re, im}), x.dtype()), shape);
+  return x * Reshape(Factors(x, {re, im}), shape);
 }
 
 Val Conjugate(const Val& x) { return Scaled(x, 1, -1); }
@@ -53,7 +59,7 @@ constexpr int64_t kParts = 2;  // the axis of a pass's numbers: [2, done, p, lef
 Val AlongParts(const Val& x, const std::vector<double>& list) {
   Dims shape(static_cast<size_t>(x.rank() - kParts), IndexConst(1));
   shape[0] = IndexConst(static_cast<int64_t>(list.size()));
-  return Reshape(Cast(x.formula().Floats(list), x.dtype()), shape);
+  return Reshape(Factors(x, list), shape);
 }
 
 Val Some(const Val& x, int64_t from, int64_t count) {
