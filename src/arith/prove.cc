@@ -66,7 +66,7 @@ bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
   if (facts_left > 0 && ProveByFact(sum, facts_left)) return true;
   // Each way may have used up what is left, and then the next need not make its sums.
   using Way = bool (Impl::*)(const Linear&, int);
-  for (const Way way : {&Impl::ProveByCases, &Impl::ProveByQuotient, &Impl::ProveByRemainder,
+  for (const Way way : {&Impl::ProveByQuotient, &Impl::ProveByCases, &Impl::ProveByRemainder,
                         &Impl::ProveByElimination, &Impl::ProveByFactor}) {
     if (IsExhausted()) return false;
     if ((this->*way)(sum, facts_left)) return true;
@@ -118,11 +118,11 @@ bool Analyzer::Impl::ProveByCases(const Linear& sum, int facts_left) {
 }
 
 // A quotient with coefficient 1 or -1 goes exactly: x / d + r <= 0 is x + d r - d + 1 <= 0, and r -
-// x / d <= 0 is d r - x <= 0 (d > 0). Else d * (x / d) lies in [x - d + 1, x].
+// x / d <= 0 is d r - x <= 0 (d > 0: a divisor is not 0). Else d * (x / d) lies in [x - d + 1, x].
 bool Analyzer::Impl::ProveByQuotient(const Linear& sum, int facts_left) {
   for (const Term& t : sum.terms) {
     const auto* div = As<Binary>(t.product);
-    if (!div || div->op != BinaryOp::kDiv || Bounds(div->rhs).min <= 0) continue;
+    if (!div || div->op != BinaryOp::kDiv || Bounds(div->rhs).min < 0) continue;
     const Linear &d = LinearOf(div->rhs), &x = LinearOf(div->lhs);
     std::optional<Linear> next;
     if (t.coefficient == 1 || t.coefficient == -1) {
@@ -154,7 +154,7 @@ std::optional<Linear> Analyzer::Impl::BoundQuotient(const Linear& sum, const Ter
 bool Analyzer::Impl::ProveByRemainder(const Linear& sum, int facts_left) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const auto* mod = As<Binary>(sum.terms[i].product);
-    if (!mod || mod->op != BinaryOp::kMod || AsInt(mod->rhs) || Bounds(mod->rhs).min <= 0) continue;
+    if (!mod || mod->op != BinaryOp::kMod || AsInt(mod->rhs) || Bounds(mod->rhs).min < 0) continue;
     auto most = AddScaled(ids, LinearOf(mod->rhs), ConstantSum(1), -1);
     auto next =
         most ? ReplaceTerm(ids, sum, i, sum.terms[i].coefficient > 0 ? *most : ConstantSum(0))
