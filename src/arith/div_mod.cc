@@ -178,7 +178,7 @@ Expr Analyzer::Impl::DivNestedByExpr(const Linear& n, const Expr& d) {
   if (n.terms.size() != 1 || n.terms[0].coefficient != 1 || n.constant != 0) return nullptr;
   const auto* inner = As<Binary>(n.terms[0].product);
   if (!inner || inner->op != BinaryOp::kDiv) return nullptr;
-  if (Bounds(inner->rhs).min < 0 || Bounds(d).min < 0) return nullptr;  // neither is 0
+  if (Bounds(inner->rhs).min < 1 || Bounds(d).min < 1) return nullptr;
   const Expr both = SimplifySum(Binary::Make(BinaryOp::kMul, inner->rhs, d));
   return Binary::Make(BinaryOp::kDiv, inner->lhs, both);
 }

@@ -76,7 +76,7 @@ class Planner {
     CollectVariables();
     ChooseBlocked();
     std::vector<Option> chosen;
-    std::map<std::string, std::vector<Variant>> known;
+    std::map<std::string, plan::Schedules> known;
     for (const Group& group : groups_) {
       chosen.push_back(Cheapest(group));
       AddVariants(group, &known, &chosen.back());
@@ -453,16 +453,17 @@ class Planner {
   }
 
   // `known`: those of equal groups that came before.
-  void AddVariants(const Group& group, std::map<std::string, std::vector<Variant>>* known,
+  void AddVariants(const Group& group, std::map<std::string, plan::Schedules>* known,
                    Option* option) const {
     if (prices_) return;  // they came with it
     const Algorithm& a = *option->algorithm;
     auto [it, is_new] =
-        known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, std::vector<Variant>());
+        known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, plan::Schedules());
     if (is_new)
-      it->second = plan::Variants(a, {group.region, group.anchor, machine_}, option->point,
-                                  PriceOn(team_, group, a));
-    option->variants = it->second;
+      it->second = SchedulesFor(a, {group.region, group.anchor, machine_}, option->point,
+                                PriceOn(team_, group, a));
+    option->point = it->second.point;
+    option->variants = it->second.variants;
   }
 
   // ---- Where everything lies ----

@@ -45,7 +45,7 @@ constexpr double kWorthIt = 1.15;
 // Where prices are measured less is worth it.
 constexpr double kWorthItMeasured = 1.05;
 constexpr size_t kMostVariants = 2;
-// Two neighbouring stretches share a schedule that takes at most so many times as long.
+// Sizes share a schedule that takes at most so many times as long as their own.
 constexpr double kLittle = 1.05;
 
 // The region where each of its dims has one size: the least, one between, and the typical one, the
@@ -171,6 +171,27 @@ class Stretches {
   const Dim& range_;
   const ops::Space space_;
 };
+
+struct DimStretches {
+  size_t dim = 0;
+  std::vector<Stretch> stretches;
+};
+
+// Those of the dim where most is gained.
+DimStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& site,
+                           const Point& point, const Price& price) {
+  DimStretches best;
+  auto most = [](const std::vector<Stretch>& list) {
+    double gain = 1;
+    for (const Stretch& s : list) gain = std::max(gain, s.Gain());
+    return gain;
+  };
+  for (const size_t d : OpenDims(site.region)) {
+    std::vector<Stretch> here = Stretches(algorithm, site, point, price, d)();
+    if (most(here) > most(best.stretches)) best = {d, std::move(here)};
+  }
+  return best;
+}
 
 // `lo <= dim <= hi`, as far as the dim's range does not say it.
 Expr In(const Dim& dim, int64_t lo, int64_t hi) {
@@ -340,25 +361,23 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
   return out;
 }
 
-std::vector<Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& site,
-                              const Point& point, const Price& price) {
-  std::vector<Stretch> best;
-  size_t of_dim = 0;
-  auto most = [](const std::vector<Stretch>& list) {
-    double gain = 1;
-    for (const Stretch& s : list) gain = std::max(gain, s.Gain());
-    return gain;
-  };
-  for (const size_t d : OpenDims(site.region)) {
-    std::vector<Stretch> here = Stretches(algorithm, site, point, price, d)();
-    if (most(here) <= most(best)) continue;
-    best = std::move(here);
-    of_dim = d;
-  }
-  std::vector<Variant> out;
+Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
+                       const Price& price) {
   const ops::Space space = algorithm.space(site);
-  for (const Stretch& s : best)
-    out.push_back(VariantFor(space, In(site.region.dims[of_dim], s.lo, s.hi), s.best));
+  DimStretches best = BestStretches(algorithm, site, point, price);
+  Point rest = point;
+  const SizedRegion typical = ThreeSizes(site.region).back();
+  const double most = price(typical, point) * kLittle;
+  for (const Stretch& s : DimStretches(best).stretches) {
+    if (price(typical, s.best) > most) continue;
+    DimStretches fewer = BestStretches(algorithm, site, s.best, price);
+    if (fewer.stretches.size() >= best.stretches.size()) continue;
+    best = std::move(fewer);
+    rest = Point(s.best);
+  }
+  Schedules out{std::move(rest), {}};
+  for (const Stretch& s : best.stretches)
+    out.variants.push_back(VariantFor(space, In(site.region.dims[best.dim], s.lo, s.hi), s.best));
   return out;
 }
 

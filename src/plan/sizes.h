@@ -34,11 +34,18 @@ struct RankedPoint {
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
                                     const Price& price, const Price& team_price);
 
+/// A schedule, and others for stretches of one dim.
+struct Schedules {
+  ops::Point point;  // where no variant is for
+  std::vector<graph::Variant> variants;
+};
 /// Where in the range of one dim another schedule, with the layouts that `point` has, is better by
 /// a good part than `point`: up to two stretches of that dim, which do not overlap. Other dims have
-/// their typical sizes. Empty where nothing is gained, or no dim is open.
-std::vector<graph::Variant> Variants(const ops::Algorithm& algorithm, const ops::Site& site,
-                                     const ops::Point& point, const Price& price);
+/// their typical sizes. No variants where nothing is gained, or no dim is open. Where a stretch's
+/// schedule is nearly as good as `point` at typical sizes, too, it takes the place of `point`, if
+/// there is a kernel less then.
+Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site,
+                       const ops::Point& point, const Price& price);
 
 /// A point, and its seconds at each of some sizes.
 struct TimedPoint {

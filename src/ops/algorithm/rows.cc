@@ -203,6 +203,7 @@ void VectorizeAlong(Schedule& s, const std::string& loop, int64_t width) {
 struct RowLoops {
   std::string at;        // of rows that are computed together; "" where there is one row
   bool several = false;  // whether more than one is
+  bool open = false;     // whether there may be any number of them: each has its own code
 };
 
 // Of a block's loops inside, that over the rows that are computed together: what each of them has
@@ -246,7 +247,8 @@ void ScheduleStep(Schedule& s, const std::string& block, BlockRole role, const R
   } else {
     const Names spatial = LoopsInside(s, block, rows.at).spatial;
     VectorizeAlong(s, spatial.back(), width);
-    UnrollRows(s, rows, spatial, 1);
+    // What goes along one row after the other need not be written out for the sake of registers.
+    if (!rows.open) UnrollRows(s, rows, spatial, 1);
   }
 }
 
@@ -291,6 +293,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   RowLoops rows;
   std::string own;  // over rows that are computed together
   if (ValueOf(point, "rows") > 1) {
+    rows.open = s.GetExtent(outer.back()) < 0;
     const Names split = s.SplitBy(outer.back(), {"-1", "$rows"});
     outer.back() = split[0];
     own = split[1];
@@ -302,7 +305,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
     if (!s.ok()) return;
   }
   VectorizeAlong(s, along, width);
-  if (!own.empty()) s.Unroll(own);
+  if (!own.empty() && !rows.open) s.Unroll(own);
   if (!rows.at.empty()) s.Parallel(rows.at);
 }
 
@@ -311,6 +314,6 @@ constexpr OpKind kOps[] = {OpKind::kSoftmax, OpKind::kLayerNorm};
 }  // namespace
 
 extern const Algorithm kRows;
-const Algorithm kRows = {"rows", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 3};
+const Algorithm kRows = {"rows", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 4};
 
 }  // namespace tenon::ops

@@ -52,6 +52,23 @@ TEST_F(ScenarioTest, FusedLoopsOfSymbolicExtents) {
   EXPECT_TRUE(analyzer.CanProve(Lt(Expr(a) * n + b, Expr(m) * n)));
 }
 
+// Rows of a broadcast result, four at a time: none of its sizes need be there at all, and each may
+// be either operand's.
+TEST_F(ScenarioTest, FusedLoopsOfBroadcastExtents) {
+  std::vector<Expr> sizes;
+  for (const char* name : {"a", "b", "c"}) {
+    const Var own = VarNode::Make(name), other = VarNode::Make(name + std::string("2"));
+    analyzer.BindInterval(own, {0, 4096});
+    analyzer.BindInterval(other, {0, 4096});
+    sizes.push_back(Select::Make(Eq(own, C(1)), other, own));
+  }
+  const Expr groups = (sizes[2] + 3) / 4;
+  const Var f = Loop("f", sizes[0] * sizes[1] * groups);
+  EXPECT_TRUE(analyzer.CanProve(Lt(Expr(f) / (groups * sizes[1]), sizes[0])));
+  EXPECT_TRUE(analyzer.CanProve(Lt(Expr(f) / groups % sizes[1], sizes[1])));
+  EXPECT_FALSE(analyzer.CanProve(Lt(Expr(f) % groups * 4 + 3, sizes[2])));
+}
+
 // What is known of a multiple of a sum says something of the sum.
 TEST_F(ScenarioTest, FactsAboutMultiples) {
   Var x = Loop("x", C(7)), y = Loop("y", C(2)), z = Loop("z", C(4));
