@@ -154,7 +154,7 @@ class TileCutter final : public ScopedRewriter {
   // The tile where the rest is `n`.
   Stmt Tile(const Alloc& tile, const Cut& cut, int64_t n) {
     const Stmt body = WithRows(tile.body, cut, n);
-    if (!body) return nullptr;
+    if (!body || (n == 0 && OnlyAsks(body))) return nullptr;
     const Buffer small = Shrunk(tile.buffer, body);
     return Alloc::Make(small, SubstituteBuffers(body, {{tile.buffer.get(), small}}));
   }
@@ -191,6 +191,22 @@ class TileCutter final : public ScopedRewriter {
     add(sure, rows);
     add(rows, extent);
     return parts.empty() ? nullptr : parts.size() == 1 ? parts[0] : Seq::Make(std::move(parts));
+  }
+
+  // Whether it asks for memory and does nothing else. An open dim may leave many tiles without
+  // rows, and what asks on behalf of each would take longer than the tiles that there are.
+  static bool OnlyAsks(const Stmt& stmt) {
+    if (!IsControl(stmt)) {
+      const auto* evaluate = As<Evaluate>(stmt);
+      const auto* call = evaluate ? As<Call>(evaluate->call) : nullptr;
+      return call && call->intrinsic == Intrinsic::kPrefetch;
+    }
+    bool only = true;
+    MapBodies(stmt, [&](const Stmt& s) {
+      only = only && OnlyAsks(s);
+      return s;
+    });
+    return only;
   }
 
   static bool IsIdle(const Stmt& stmt) {
