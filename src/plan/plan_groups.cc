@@ -334,7 +334,8 @@ class Planner {
     for (ValueId v : group.operands) {
       if (IsConstant(v) || VariableOf(v) < 0) continue;
       if ((blocked(v) != IsTurned(v, outputs[0])) == out) continue;
-      work.scalar_ops += static_cast<double>(BytesOf(g_.type(v)) / g_.type(v).dtype.Bytes());
+      const int64_t elements = BytesOf(g_.type(v)) / g_.type(v).dtype.Bytes();
+      work.scalar_ops += static_cast<double>(elements);
     }
     return work.scalar_ops > 0 ? EstimateSeconds(work, machine_) : 0;
   }

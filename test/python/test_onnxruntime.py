@@ -588,8 +588,7 @@ def binding_to_memory_beside(ort):
 def binding_beneath_the_interface(ort):
     """As programs reach through to the bindings: a device of numbers, values on it, the session within."""
     state = __import__(ort.__name__ + ".capi._pybind_state", fromlist=["*"])
-    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
-    s = session(ort)
+    s, device = session(ort), state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
     io = s.io_binding()
     x, y = (state.OrtValue.ortvalue_from_numpy(a, device) for a in (X, Y))
     io._iobinding.bind_ortvalue_input("x", x)
@@ -609,8 +608,7 @@ def binding_beneath_the_interface(ort):
 @case
 def binding_memory_beneath_the_interface(ort):
     state = __import__(ort.__name__ + ".capi._pybind_state", fromlist=["*"])
-    device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
-    s = session(ort)
+    s, device = session(ort), state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
     io, out = s.io_binding(), np.zeros((2, 3), np.float32)
     io._iobinding.bind_input("x", device, np.float32, [2, 3], X.ctypes.data)
     io._iobinding.bind_input("y", Y)
