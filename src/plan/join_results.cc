@@ -27,6 +27,7 @@
 #include "plan/join_results.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -90,35 +91,34 @@ class Joiner {
 
   void JoinInto(size_t r) {
     const std::vector<NodeId> members = MembersOf(groups_[r]);
-    for (NodeId n : members) {
-      for (ValueId v : g_.node(n).inputs) {
-        if (v == kNoValue || g_.value(v).producer == kNoNode) continue;
-        const int e = group_of_[static_cast<size_t>(g_.value(v).producer)];
-        if (e < 0 || static_cast<size_t>(e) == r || small_[static_cast<size_t>(v)]) continue;
-        if (!IsMade(static_cast<size_t>(e), v) || !IsReducedInPlace(v, groups_[r].seed, members) ||
-            IsAwaited(v, r)) {
-          continue;
-        }
-        Merge(static_cast<size_t>(e), r);
-        return;
-      }
-    }
+    JoinFirst(r, members, [&](size_t e, ValueId v) {
+      if (!IsMade(e, v) || !IsReducedInPlace(v, groups_[r].seed, members) || IsAwaited(v, r))
+        return false;
+      Merge(e, r);
+      return true;
+    });
   }
 
   // A short sum whose terms a product of one row has column for column follows it.
   void JoinProduct(size_t r) {
     const std::vector<NodeId> members = MembersOf(groups_[r]);
+    JoinFirst(r, members, [&](size_t p, ValueId v) {
+      if (!IsRow(groups_[p], v) || !FollowsColumns(v, r, members) || IsAwaited(v, r)) return false;
+      Merge(r, p);
+      return true;
+    });
+  }
+
+  // Asks of the groups that make what the members read, until one has been joined.
+  void JoinFirst(size_t r, const std::vector<NodeId>& members,
+                 const std::function<bool(size_t, ValueId)>& join) {
     for (NodeId n : members) {
       for (ValueId v : g_.node(n).inputs) {
         if (v == kNoValue || g_.value(v).producer == kNoNode) continue;
-        const int p = group_of_[static_cast<size_t>(g_.value(v).producer)];
-        if (p < 0 || static_cast<size_t>(p) == r || small_[static_cast<size_t>(v)]) continue;
-        if (!IsRow(groups_[static_cast<size_t>(p)], v) || !FollowsColumns(v, r, members) ||
-            IsAwaited(v, r)) {
+        const int maker = group_of_[static_cast<size_t>(g_.value(v).producer)];
+        if (maker < 0 || static_cast<size_t>(maker) == r || small_[static_cast<size_t>(v)])
           continue;
-        }
-        Merge(r, static_cast<size_t>(p));
-        return;
+        if (join(static_cast<size_t>(maker), v)) return;
       }
     }
   }

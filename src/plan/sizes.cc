@@ -366,14 +366,17 @@ Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, c
   const ops::Space space = algorithm.space(site);
   DimStretches best = BestStretches(algorithm, site, point, price);
   Point rest = point;
-  const SizedRegion typical = ThreeSizes(site.region).back();
-  const double most = price(typical, point) * kLittle;
-  for (const Stretch& s : DimStretches(best).stretches) {
-    if (price(typical, s.best) > most) continue;
-    DimStretches fewer = BestStretches(algorithm, site, s.best, price);
-    if (fewer.stretches.size() >= best.stretches.size()) continue;
-    best = std::move(fewer);
-    rest = Point(s.best);
+  if (!best.stretches.empty()) {
+    const SizedRegion typical = ThreeSizes(site.region).back();
+    const double most = price(typical, point) * kLittle;
+    const std::vector<Stretch> candidates = best.stretches;
+    for (const Stretch& s : candidates) {
+      if (price(typical, s.best) > most) continue;
+      DimStretches fewer = BestStretches(algorithm, site, s.best, price);
+      if (fewer.stretches.size() >= best.stretches.size()) continue;
+      best = std::move(fewer);
+      rest = Point(s.best);
+    }
   }
   Schedules out{std::move(rest), {}};
   for (const Stretch& s : best.stretches)
