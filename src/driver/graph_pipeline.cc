@@ -38,6 +38,10 @@ constexpr GraphStep kSteps[] = {
     {"simplify_views", 1, "raise_attention turns k around"},
     {"merge_products", 1, "on the views that are left; what follows a product is by itself yet"},
     {"integer_products", 1, "before fold_into_conv, which gives weights other factors"},
+    {"widen_f16", 1,
+     "behind raising, which looks at constants as they are; before weights are made of weights, "
+     "which f16 would round once more. `exact` rounds where the model says",
+     "fp32"},
     {"decompose_batch_norm", 0, "one form of a product and a sum per channel"},
     {"fold_into_conv", 1, "on logical weights"},
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},

@@ -126,7 +126,8 @@ else: raise AssertionError
     def test_what_is_left_out_says_so(self):
         import importlib
 
-        for name, says in (("quantization", "quantised models are run"), ("backend", "tenon.onnx_backend"), ("datasets", "no example models"), ("tools", "tenon inspect")):
+        for name, says in (("quantization", "quantised models are run"), ("backend", "tenon.onnx_backend"), ("datasets", "no example models"), ("tools", "tenon inspect"),
+                           ("transformers", "fused while they are compiled"), ("register_execution_provider_library", "only provider")):
             with self.assertRaisesRegex(ModuleNotFoundError, says):
                 importlib.import_module(f"tenon.onnxruntime.{name}")
             with self.assertRaisesRegex(AttributeError, says):
@@ -135,10 +136,6 @@ else: raise AssertionError
             ours.nonsense  # noqa: B018
         self.assertFalse(isinstance(1, ours.SparseTensor))
         ours.OrtMemoryInfo("Cpu", ours.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ours.OrtMemType.DEFAULT)
-        options = ours.SessionOptions()
-        options.optimized_model_filepath = "/tmp/never.onnx"
-        with self.assertWarnsRegex(UserWarning, "optimized_model_filepath"):
-            session(ours, options=options)
 
     def test_an_interrupt_ends_compiling(self):
         """Soon, and the session is made when it is asked for again."""

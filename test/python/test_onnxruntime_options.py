@@ -127,6 +127,21 @@ def weights_in_memory(ort):
 
 
 @case
+def a_library_of_operators_that_is_not_there(ort):
+    ort.SessionOptions().register_custom_ops_library("/nowhere/operators.so")
+
+
+@case
+def what_was_optimised_in_place_of_the_model(ort):
+    with tempfile.TemporaryDirectory() as folder:
+        options = ort.SessionOptions()
+        options.optimized_model_filepath = os.path.join(folder, "fast.onnx")
+        x = np.ones((2, 3), np.float32)
+        first = session(ort, options=options).run(None, {"x": x, "y": x})
+        return first, ort.InferenceSession(options.optimized_model_filepath).run(None, {"x": x, "y": x})
+
+
+@case
 def profiling(ort):
     import json
 
@@ -167,6 +182,24 @@ def run_options(ort):
 
 class Alone(unittest.TestCase):
     """What ONNX Runtime does not have, or has otherwise."""
+
+    def test_libraries_of_operators_say_what_to_do(self):
+        with self.assertRaisesRegex(ours.capi.onnxruntime_pybind11_state.Fail, "'/some/operators.so' are code for .*tenon.register_operator"):
+            ours.SessionOptions().register_custom_ops_library("/some/operators.so")
+        with self.assertRaisesRegex(ours.capi.onnxruntime_pybind11_state.Fail, "add_external_initializers"):
+            ours.RunOptions().add_active_adapter(None)
+
+    def test_the_file_of_what_was_optimised(self):
+        """Is a library; its folder has to be there."""
+        options = ours.SessionOptions()
+        options.optimized_model_filepath = "/nowhere/fast.onnx"
+        with self.assertRaisesRegex(ours.capi.onnxruntime_pybind11_state.Fail, "cannot be written to '/nowhere/fast.onnx'"):
+            session(ours, options=options)
+        with tempfile.TemporaryDirectory() as folder:
+            options.optimized_model_filepath = os.path.join(folder, "fast.onnx")
+            session(ours, options=options)
+            with open(options.optimized_model_filepath, "rb") as file:
+                self.assertEqual(file.read(4), b"\x7fELF")
 
     def test_profiles(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -8,6 +8,9 @@ import importlib.abc
 import sys
 from typing import Any, Callable
 
+_PROVIDERS = "the CPU is the only provider of sessions; tenon.compile(model, path, target=) compiles for other machines"
+_ADAPTERS = "adapters are initializers: SessionOptions.add_external_initializers gives them other values"
+_LIBRARIES = "tenon.compile(model, path) writes a library, which sessions take in the model's place"
 _TRAINING = "models are run here, not trained"
 
 LEFT_OUT = {
@@ -18,8 +21,20 @@ LEFT_OUT = {
     "transformers": "networks are fused while they are compiled, and need no tool before",
     "training": _TRAINING,
     "orttraining": _TRAINING,
-    "LoraAdapter": "adapters are initializers: SessionOptions.add_external_initializers gives them other values",
-    "ModelCompiler": "tenon.compile(model, path) writes a library, which sessions take in the model's place",
+    "LoraAdapter": _ADAPTERS,
+    "AdapterFormat": _ADAPTERS,
+    "ModelCompiler": _LIBRARIES,
+    "OrtCompileApiFlags": _LIBRARIES,
+    "OrtExternalInitializerInfo": _LIBRARIES,
+    "register_execution_provider_library": _PROVIDERS,
+    "unregister_execution_provider_library": _PROVIDERS,
+    "OrtEpDevice": _PROVIDERS,
+    "OrtEpAssignedNode": _PROVIDERS,
+    "OrtEpAssignedSubgraph": _PROVIDERS,
+    "OrtExecutionProviderDevicePolicy": _PROVIDERS,
+    "OrtHardwareDevice": _PROVIDERS,
+    "OrtHardwareDeviceType": _PROVIDERS,
+    "OrtSyncStream": _PROVIDERS,
 }
 
 

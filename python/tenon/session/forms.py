@@ -64,6 +64,7 @@ class Form:
     """One library, ready to be called with arrays in the order of `inputs`."""
 
     def __init__(self, path: str, max_team: int):
+        self.path = path
         self._module = load_module(path)
         info = json.loads(self._module.runtime_module.info())
         signature = info["functions"][0]
@@ -183,6 +184,16 @@ class Forms:
         is_of_sizes = unsupported or "weights_bytes" in imported or any(not i.is_ranked for i in self.inputs)
         if not (self._is_open and is_of_sizes) or self._fails_at_any_size():
             raise said
+
+    def write(self, path: str) -> None:
+        """The library for all calls, to a file. Errors: there is none, or the file cannot be written."""
+        form = self._forms.get((_AS_IT_STANDS, (), ()))
+        if not isinstance(form, Form):
+            raise errors.Fail.of(f"no library is written to '{path}': the model has none for all sizes, but one for those of each call")
+        try:
+            shutil.copyfile(form.path, path)
+        except (OSError, shutil.SameFileError) as error:
+            raise errors.Fail.of(f"the library cannot be written to '{path}': {error}") from None
 
     def _take_shapes(self, form: Form) -> None:
         """From the library what the model does not say, and all where the caller has given sizes. Sizes are called as the

@@ -8,6 +8,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .._tenon import StopFlag
+from . import errors
 from .enumerations import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from .values import OrtValue
 
@@ -60,7 +61,8 @@ class SessionOptions(_Attributes):
 
     `intra_op_num_threads` bounds the threads of each call (0: all), `graph_optimization_level` chooses -O,
     `enable_profiling` writes a trace to a file that begins with `profile_file_prefix`, and `log_severity_level` above 2
-    keeps it from saying that it compiles. The other attributes are about ONNX Runtime's own engine and have no effect."""
+    keeps it from saying that it compiles. `optimized_model_filepath` names a file that is written: the library, which sessions take
+    in the model's place and which compiles nothing. The other attributes are about ONNX Runtime's own engine and have no effect."""
 
     _WHAT = "SessionOptions"
     _KINDS = {
@@ -130,7 +132,11 @@ class SessionOptions(_Attributes):
             self._files[os.fspath(name)] = bytes(memoryview(buffer).cast("B")[:length])
 
     def register_custom_ops_library(self, path: str) -> None:
-        raise NotImplementedError("operators that are code of ONNX Runtime's own interface cannot be compiled")
+        """Always an error, that of a library which cannot be loaded: such operators are code for ONNX Runtime's own engine."""
+        raise errors.Fail.of(
+            f"operators of the library '{os.fspath(path)}' are code for ONNX Runtime's own engine and cannot be compiled: say what they "
+            "compute with tenon.register_operator before the session is made, or keep what they do out of the model (docs/custom-operators.md)"
+        )
 
     def add_provider(self, name: str, options: dict) -> None:
         self._providers.append((name, options))
@@ -185,7 +191,10 @@ class RunOptions(_Attributes):
             self._stop.set() if self.terminate else self._stop.clear()
 
     def add_active_adapter(self, adapter: Any) -> None:
-        raise NotImplementedError("adapters of ONNX Runtime's own format are not read")
+        """Always an error."""
+        raise errors.Fail.of(
+            "adapters of ONNX Runtime's own format are not read: SessionOptions.add_external_initializers gives a session other values for its initializers"
+        )
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._add(key, value)

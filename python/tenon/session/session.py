@@ -71,17 +71,13 @@ class InferenceSession:
         if options._files:
             compile_options["external_data_dir"] = self._folder_of(options._files)
         quiet = options.log_severity_level > _WARNING
-        if options.optimized_model_filepath:
-            warnings.warn(
-                "optimized_model_filepath: a model becomes a library, not another ONNX file, and nothing is written there; "
-                "tenon.compile(model, path) writes the library, which sessions take in the model's place",
-                stacklevel=2,
-            )
         with self._span("session_initialization"):
             self._forms = Forms(
                 path_or_bytes, options_of(compile_options), options.intra_op_num_threads, quiet
             )
             self._forms.prepare()
+        if options.optimized_model_filepath:
+            self._forms.write(options.optimized_model_filepath)
 
     def _folder_of(self, files: Mapping[str, bytes]) -> str:
         """A folder with these files that goes with this. Errors: a name that leads out of it."""

@@ -310,7 +310,7 @@ constexpr Rule kRules[] = {
     {"Scaler", 18, kFeatures, Scaler, kMl},
     {"Binarizer", 18, kFeatures, Binarizer, kMl},
     {"Normalizer", 18, kFeatures, Normalizer, kMl},
-    {"Imputer", 18, Only(kF32) | Only(kF64) | Only(kI64), Imputer, kMl},
+    {"Imputer", 18, Only(kF32) | Only(kF64) | Only(kI32) | Only(kI64), Imputer, kMl},
     {"LinearRegressor", 18, kFeatures, LinearRegressor, kMl},
     {"LinearClassifier", 18, kFeatures, LinearClassifier, kMl},
     {"SVMRegressor", 18, kFeatures, SvmRegressor, kMl},

@@ -97,6 +97,29 @@ bool Strings(Maker& m, const Rule& rule, Elem t) {
       .has_value();
 }
 
+// Rows of text, in letters of one case; of no row there would be one, which is empty.
+bool Normalized(Maker& m, const Rule& rule, Elem t) {
+  const Value x =
+      m.Take(t, {.min_rank = 1, .max_rank = 1, .lo = 0, .hi = 99, .exact = true, .filled = true});
+  const std::string text = Step(m, "Cast", {x.name}, {Int("to", 8)});
+  std::vector<std::string> attributes = {
+      Str("case_change_action", m.Of<std::string>({"NONE", "LOWER", "UPPER"})),
+      Int("is_case_sensitive", m.Between(0, 1))};
+  if (m.Chance(2)) attributes.push_back(StrList("stopwords", {"none", "of", "These"}));
+  return m.Add("Cast", {Step(m, rule.op, {text}, attributes)}, x, {Int("to", t)}).has_value();
+}
+
+// How many parts each number has between fives: 55 has three, all of them empty.
+bool Parts(Maker& m, const Rule& rule, Elem t) {
+  const Value x = m.Take(t, {.max_rank = 3, .lo = 0, .hi = 99, .exact = true});
+  const std::string text = Step(m, "Cast", {x.name}, {Int("to", 8)});
+  const std::string parts = m.NewName(), counts = m.NewName();
+  m.PlainAll(rule.op, {text}, {parts, counts}, {Str("delimiter", "5"), Int("maxsplit", 2)});
+  Value y = x;
+  y.elem = kI64, y.lo = 0, y.hi = 3;
+  return m.Add("Identity", {counts}, y).has_value();
+}
+
 // Numbers to names and back.
 bool Categories(Maker& m, const Rule& rule, Elem t) {
   const Value x = m.Take(t, {.max_rank = 3, .lo = 0, .hi = 9, .exact = true});
@@ -154,6 +177,8 @@ constexpr Rule kRules[] = {
     {"(strings)", 20, kWritten, Strings},
     {"StringConcat", 20, Only(kI32) | Only(kI64), Strings},
     {"RegexFullMatch", 20, Only(kI32) | Only(kI64), Strings},
+    {"StringNormalizer", 18, Only(kI32) | Only(kI64), Normalized},
+    {"StringSplit", 20, Only(kI32) | Only(kI64), Parts},
     {"CategoryMapper", 18, Only(kI64), Categories, "ai.onnx.ml"},
     {"Constant", 21, kAny, ConstantNode},
     {"TfIdfVectorizer", 18, Only(kI32) | Only(kI64), NGrams},
