@@ -7,7 +7,7 @@
 namespace tenon {
 
 /// Whether the launch's kernel waits for the launches before (kAwaitsAttr) until it touches
-/// anything but constants.
-bool AwaitsAll(const PrimFunc& kernel, const Launch& launch);
+/// anything but constants and parameters of the function `host` that launches it.
+bool AwaitsAll(const PrimFunc& kernel, const Launch& launch, const PrimFunc& host);
 
 }  // namespace tenon

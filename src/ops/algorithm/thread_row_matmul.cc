@@ -146,6 +146,16 @@ WorkDescription Work(const Site& site, const Point& point) {
   return work;
 }
 
+// Whether a thread widens its part of the matrix as soon as it is there, while the rows are still
+// on their way. It has all of it at once then; where sums come between, wide numbers would fill the
+// registers all the time.
+bool WidensFirst(const Site& site, const ProductShape& p, const Point& point) {
+  for (graph::NodeId n = 0; n < site.anchor; ++n) {
+    if (!HasElementDefinition(site.region.node(n).op)) return false;
+  }
+  return ValueOf(point, "threads") * ValueOf(point, "vector") >= p.k;
+}
+
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
   const ProductShape p = *FewRows(group.site());
@@ -157,12 +167,14 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
                         const std::function<Expr(const Indices&)>& at) {
     return Read(te::Compute(group.Mark(op.name + name, BlockRole::kMove), shape, at));
   };
+  const auto wide = [](const Expr& e) { return e->dtype == kF32 ? e : CastExpr::Make(kF32, e); };
+  const bool first = WidensFirst(group.site(), p, point);
   const Operand rows = held("_rows", op.in[0].dims, op.in[0].at);
   const Operand matrix = held("_matrix", {whole, IndexConst(p.k)}, [&](const Indices& i) {
     const Expr column = Around(i[0], p.n, tile, 1);
-    return op.in[1].at(p.trans_b ? Indices{column, i[1]} : Indices{i[1], column});
+    const Expr e = op.in[1].at(p.trans_b ? Indices{column, i[1]} : Indices{i[1], column});
+    return first ? wide(e) : e;
   });
-  const auto wide = [](const Expr& e) { return e->dtype == kF32 ? e : CastExpr::Make(kF32, e); };
   const te::Tensor sums = te::Compute(
       group.Mark(op.name, BlockRole::kAcross), {IndexConst(p.m), whole}, [&](const Indices& i) {
         te::Axis k = te::ReduceAxis("k", IndexConst(p.k));
@@ -300,6 +312,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kThreadRowMatMul;
 const Algorithm kThreadRowMatMul = {"thread_row_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                    ScheduleIt,          4,    true};
+                                    ScheduleIt,          5,    true};
 
 }  // namespace tenon::ops

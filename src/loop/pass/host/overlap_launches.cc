@@ -30,7 +30,7 @@ constexpr double kMostOfLoaders = 1 << 10, kNextToAll = 16;
 /// What all launches of a kernel have in common, and where they stand.
 struct LaunchPlaces {
   bool follows = false;        // another launch, in some place
-  std::set<size_t> changing;   // parameters that are no constants in some place
+  std::set<size_t> changing;   // parameters that may be written, in some place
   std::set<std::string> next;  // kernels that are launched behind it
 };
 
@@ -40,7 +40,10 @@ bool IsConstantRegion(const RegionNode& region) { return region.buffer->scope ==
 // follows either.
 class LaunchReader {
  public:
-  LaunchReader(const PrimFunc& host, std::map<std::string, LaunchPlaces>* out) : out_(*out) {
+  explicit LaunchReader(std::map<std::string, LaunchPlaces>* out) : out_(*out) {}
+
+  void Read(const PrimFunc& host) {
+    before_.clear();
     Visit(host.body);
   }
 
@@ -58,9 +61,6 @@ class LaunchReader {
 
   void Add(const Launch& launch) {
     LaunchPlaces& own = out_[launch.kernel];
-    for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      if (!IsConstantRegion(*launch.buffers[i])) own.changing.insert(i);
-    }
     own.follows |= !before_.empty();
     for (const std::string& name : before_) out_[name].next.insert(launch.kernel);
     before_ = {launch.kernel};
@@ -69,6 +69,48 @@ class LaunchReader {
   std::map<std::string, LaunchPlaces>& out_;
   std::set<std::string> before_;  // whose launch may be the last so far
 };
+
+// The kernel that a host function launches before any other, on every way; "" where branches or
+// loops decide.
+std::string FirstKernel(const PrimFunc& host) {
+  std::string first;
+  bool found = false;
+  PreOrder(host.body, [&](const NodeRef& n) {
+    if (found || IsA<ExprNode>(n)) return false;
+    const auto* launch = As<Launch>(n);
+    found = launch || IsA<If>(n) || IsA<For>(n) || IsA<While>(n);
+    if (launch) first = launch->kernel;
+    return !found;
+  });
+  return first;
+}
+
+// Inputs that stay what they are from the first launch to the last: no function writes its own, no
+// caller gets outputs into their memory, and what was queued before is done when the first launch
+// begins, which waits for all of it where its kernel is no dependent launch.
+std::set<const BufferNode*> LastingInputs(const PrimFunc& host,
+                                          const std::map<std::string, LaunchPlaces>& launched) {
+  const auto first = launched.find(FirstKernel(host));
+  if (first == launched.end() || first->second.follows) return {};
+  std::set<const BufferNode*> out;
+  for (const Buffer& b : host.buffers) out.insert(b.get());
+  for (int64_t i = 0; i < host.num_outputs; ++i) out.erase(host.buffers.rbegin()[i].get());
+  return out;
+}
+
+// Which of a kernel's parameters may be written while a launch before it runs.
+void FindChanging(const PrimFunc& host, std::map<std::string, LaunchPlaces>* launched) {
+  const std::set<const BufferNode*> lasting = LastingInputs(host, *launched);
+  PreOrder(host.body, [&](const NodeRef& n) {
+    const auto* launch = As<Launch>(n);
+    for (size_t i = 0; launch && i < launch->buffers.size(); ++i) {
+      const RegionNode& region = *launch->buffers[i];
+      if (!IsConstantRegion(region) && !lasting.contains(region.buffer.get()))
+        (*launched)[launch->kernel].changing.insert(i);
+    }
+    return !IsA<ExprNode>(n);
+  });
+}
 
 // What one thread of a statement does, and how many there are; infinite where sizes say so.
 struct ThreadWork {
@@ -125,8 +167,12 @@ bool MayOverlap(const PrimFunc& kernel) {
 
 Module OverlapLaunches(const Module& module, const PassContext&) {
   std::map<std::string, LaunchPlaces> launched;
+  LaunchReader reader(&launched);
   for (const auto& [name, func] : module.funcs) {
-    if (func->func_kind == FuncKind::kHost) LaunchReader(*func, &launched);
+    if (func->func_kind == FuncKind::kHost) reader.Read(*func);
+  }
+  for (const auto& [name, func] : module.funcs) {
+    if (func->func_kind == FuncKind::kHost) FindChanging(*func, &launched);
   }
   Module out = module;
   for (const auto& [name, own] : launched) {

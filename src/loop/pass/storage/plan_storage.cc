@@ -341,8 +341,7 @@ class HostPlanner final : public StorageRewriter {
   // A launch that depends on the one before it begins while that one runs, and so does one that
   // depends on it: what any of them uses is in use until the last of them is done. Only what a
   // kernel hands over waits (AwaitedBy); the memory of what is gone must not be given away earlier.
-  // A launch that waits before it touches anything that changes is as good as one behind the
-  // others.
+  // A launch that waits before it touches any of that memory is as good as one behind the others.
   void KeepForDependents(const Lifetimes& lives) {
     for (size_t first = 0; first < lives.launches.size();) {
       size_t end = first + 1;
@@ -357,7 +356,7 @@ class HostPlanner final : public StorageRewriter {
 
   bool IsDependent(const Launch& launch) const {
     const Func kernel = module_.Find(launch.kernel);
-    return kernel && kernel->attrs.Has(kAwaitsAttr) && !AwaitsAll(*kernel, launch);
+    return kernel && kernel->attrs.Has(kAwaitsAttr) && !AwaitsAll(*kernel, launch, *func_);
   }
 
   // What the host of a device has for itself, beside the memory that kernels get.

@@ -16,8 +16,9 @@
 //   sync cta
 //   if threadIdx.x < 4 { y[threadIdx.x] = S[7 - threadIdx.x] * W.early[0] + z.early[0] }
 //
-// Only what every run of the statement loads, at places that are known in front, and only as much
-// as registers are left for: nothing that stands behind a loop, whose registers it would take.
+// Only what every run of the statement loads, or every run in the threads that choose it, at places
+// that are known in front, and only as much as registers are left for: nothing that stands behind a
+// loop, whose registers it would take.
 #include "loop/pass/threads/early_loads.h"
 
 #include <algorithm>
@@ -79,7 +80,9 @@ class LoadMover {
       }
       case NodeKind::kStore: return InStore(*As<Store>(stmt), stmt, when);
       case NodeKind::kCallFunc:
-        if (!when && As<CallFunc>(stmt)->callee == kLaunchWaitRow) wait_ = stmt;
+        if (As<CallFunc>(stmt)->callee != kLaunchWaitRow) return stmt;
+        waits_ = true;
+        if (!when) wait_ = stmt;
         return stmt;
       default: break;
     }
@@ -98,30 +101,51 @@ class LoadMover {
   }
 
   Stmt InStore(const Store& store, const Stmt& stmt, const Expr& when) {
-    std::unordered_map<const Node*, Expr> early;
-    PreOrder(store.value, [&](const NodeRef& n) {
-      if (IsA<Select>(n)) return false;  // loads the one or the other
-      const auto* load = As<Load>(n);
-      if (!load) return true;
-      if (Expr e = Early(*load, Ref<const Load>(load), when, store.value.get() == load))
-        early.emplace(load, e);
-      return false;
-    });
-    if (early.empty()) return stmt;
-    const Expr value = PostOrderRewrite(store.value, [&](const NodeRef& n) -> NodeRef {
-      const auto it = early.find(n.get());
-      return it == early.end() ? n : NodeRef(it->second);
-    });
+    const Expr value = InValue(store.value, when, IsA<Load>(store.value));
+    if (value == store.value) return stmt;
     return Store::Make(store.buffer, store.indices, value, store.mask);
   }
 
+  // The value with what stands for its loads.
+  Expr InValue(const Expr& value, const Expr& when, bool only_moves) {
+    std::unordered_map<const Node*, Expr> early;
+    PreOrder(value, [&](const NodeRef& n) {
+      const auto* select = As<Select>(n);
+      const auto* load = As<Load>(n);
+      if (!select && !load) return true;
+      const Expr e =
+          select ? InSelect(*select, when) : Early(*load, Ref<const Load>(load), when, only_moves);
+      if (e) early.emplace(n.get(), e);
+      return false;
+    });
+    if (early.empty()) return value;
+    return PostOrderRewrite(value, [&](const NodeRef& n) -> NodeRef {
+      const auto it = early.find(n.get());
+      return it == early.end() ? n : NodeRef(it->second);
+    });
+  }
+
+  // Of a choice by threads alone, what the threads that take a side load for it; null where all
+  // stays.
+  Expr InSelect(const Select& select, const Expr& when) {
+    const Expr& condition = select.condition;
+    if (condition->dtype.lanes != 1 || Loads(condition)) return nullptr;
+    const auto side = [&](const Expr& value, const Expr& chosen) {
+      return InValue(value, when ? And(when, chosen) : chosen, /*only_moves=*/false);
+    };
+    const Expr yes = side(select.on_true, condition);
+    const Expr no = side(select.on_false, Not(condition));
+    if (yes == select.on_true && no == select.on_false) return nullptr;
+    return Select::Make(condition, yes, no);
+  }
+
   // What stands for the load; null where it stays. What only moves a constant is there already
-  // (order_launches).
+  // (order_launches), and so is what stands in front of the wait.
   Expr Early(const Load& load, const Expr& e, const Expr& when, bool only_moves) {
     const BufferNode* b = load.buffer.get();
     if (read_.count(b) == 0 || load.mask) return nullptr;
     const bool awaited = awaited_.count(b) != 0;
-    if (awaited ? !met_ || !wait_ : only_moves) return nullptr;
+    if (awaited ? !met_ || !wait_ : only_moves || !waits_) return nullptr;
     for (const Expr& i : load.indices) {
       if (Loads(i)) return nullptr;
     }
@@ -150,8 +174,9 @@ class LoadMover {
 
   NameSupply names_;
   std::unordered_set<const BufferNode*> awaited_, read_;  // read_: parameters that are not written
-  Stmt wait_;
-  bool met_ = false, loops_ = false;  // behind a barrier, a loop
+  Stmt wait_;                                             // that every way passes
+  bool waits_ = false;                                    // behind a wait
+  bool met_ = false, loops_ = false;                      // behind a barrier, a loop
   int64_t words_ = 0;
   std::vector<Known> known_;
   std::vector<Buffer> own_;
