@@ -119,6 +119,14 @@ std::vector<std::string> Target::MissingOn(const Target& machine) const {
 
 std::string Target::LlvmCpu() const { return std::string(RowOf(arch_).llvm_cpu); }
 
+// LLVM makes two of each division of 64 bits, one of 32 bits where both numbers are small, with
+// branches. Dividers that take tens of cycles for 64 bits want that; those of Ice Lake and Zen 3
+// and of what came after them, which are the processors that have vaes, do not, and what is split
+// at each division of an index takes long to compile.
+static bool DividesFast(const Target& target) {
+  return target.arch() == Arch::kX86_64 && target.Has(Feature::kVaes);
+}
+
 std::string Target::LlvmFeatures() const {
   std::vector<std::string> words;
   const std::string_view baseline = RowOf(arch_).llvm_features;
@@ -126,6 +134,7 @@ std::string Target::LlvmFeatures() const {
   for (Feature f : FeaturesOf(arch_)) {
     words.push_back(fmt::format("{}{}", Has(f) ? '+' : '-', InfoOf(f).name));
   }
+  if (DividesFast(*this)) words.emplace_back("-idivq-to-divl");
   return Join(words, ",");
 }
 

@@ -176,6 +176,17 @@ TEST(Target, NamesFeaturesForLlvmAndForTheArtifact) {
   EXPECT_EQ(Must("llvm -mcpu=armv8-a").LlvmTuneCpu(), "generic");
 }
 
+TEST(Target, DividesInOneWayWhereDividersAreFast) {
+  for (const char* cpu : {"icelake-client", "sapphirerapids", "alderlake", "znver3", "znver5"}) {
+    const Target target = Must(std::string("llvm -mcpu=") + cpu);
+    EXPECT_NE(target.LlvmFeatures().find("-idivq-to-divl"), std::string::npos) << cpu;
+  }
+  for (const char* cpu : {"x86-64", "x86-64-v4", "cascadelake", "znver2", "neoverse-v1"}) {
+    const Target target = Must(std::string("llvm -mcpu=") + cpu);
+    EXPECT_EQ(target.LlvmFeatures().find("idivq-to-divl"), std::string::npos) << cpu;
+  }
+}
+
 TEST(Target, TriplesImplyAndAreImplied) {
   EXPECT_EQ(Must("llvm -mtriple=aarch64-linux-gnu").cpu(), "armv8-a");
   EXPECT_EQ(Must("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"),
