@@ -78,6 +78,9 @@ enum class BlockRole : uint8_t {
   kSums,        // the sums of its products with the weights, put down
   kResultHalf,  // a tile of the result, transformed back along its rows
   kResult,      // and along its columns
+  kUpdates,     // changes elements of what there is, in order
+  kRowUpdates,  // the same, by rows of memory: its last axis runs along them
+  kCounts,      // the same, for each digit of a key: its last axis
 };
 
 /// A block as the kernel's builder knows it.
@@ -99,7 +102,8 @@ struct Algorithm {
   Space (*space)(const Site& site);
   std::vector<Want> (*wants)(const Site& site, const Point& point);
   WorkDescription (*work)(const Site& site, const Point& point);
-  /// The anchor's result; null: by its definition. The stored operands and results meet the wants.
+  /// The anchor's first result, others being set (Group::Set); null: by its definition. The stored
+  /// operands and results meet the wants.
   Operand (*build)(Group& group, const graph::Node& node, const Point& point);
   void (*schedule)(Schedule& s, const Parts& parts, const Machine& machine, const Point& point);
   /// Of its schedules: one more whenever a point's trace becomes another, so that what was measured

@@ -96,7 +96,8 @@ Expr LoopBody::ElementAt(const Operand& operand, const std::vector<Var>& axes) {
 
 void LoopBody::Make(const te::TensorRef& tensor) {
   if (!tensor->computed || !made_.insert(tensor.get()).second) return;
-  if (tensor->place || tensor->tuple || tensor->scan || tensor->steps) fits_ = false;
+  if (tensor->place || tensor->tuple || tensor->scan || tensor->steps || tensor->scatter)
+    fits_ = false;
   for (const te::TensorRef& input : tensor->inputs) Make(input);
   steps_.push_back({tensor->buffer, tensor->axes, tensor->reduce_axes, tensor->combiner,
                     tensor->value, tensor->init});

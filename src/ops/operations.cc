@@ -16,6 +16,12 @@ double DimFromEnd(const graph::Graph& g, const graph::TensorType& type, size_t k
   return static_cast<double>(TypicalSize(g, type.dims[type.dims.size() - k]));
 }
 
+// Of an operand, along the node's axis.
+double DimAlong(const graph::Graph& g, const graph::Node& n, size_t operand) {
+  const auto axis = static_cast<size_t>(n.attrs.GetInt("axis"));
+  return static_cast<double>(TypicalSize(g, g.type(n.inputs[operand]).dims[axis]));
+}
+
 }  // namespace
 
 double OperationsOf(const graph::Graph& g, const graph::Node& n) {
@@ -34,6 +40,9 @@ double OperationsOf(const graph::Graph& g, const graph::Node& n) {
     }
     case graph::OpKind::kAttention:
       return 2 * DimFromEnd(g, g.type(n.inputs[1]), 2) * (Count(g, g.type(n.inputs[0])) + out);
+    // As they are defined: each element looks at all others, or at all updates, along the axis.
+    case graph::OpKind::kTopK: return Count(g, g.type(n.inputs[0])) * DimAlong(g, n, 0);
+    case graph::OpKind::kScatter: return out * DimAlong(g, n, 2);
     case graph::OpKind::kMaxPool:
     case graph::OpKind::kAvgPool: {
       double window = 1;

@@ -91,4 +91,41 @@ std::string ScheduleSteps(Schedule& s, const Machine& machine, const std::string
   return StepsScheduler(s, machine, block).Run();
 }
 
+static void ScheduleUpdates(Schedule& s, BlockRole role, const Machine& machine,
+                            const std::string& block) {
+  Names apart = s.GetSpatialLoops(block);
+  std::string inside;
+  if (role == BlockRole::kCounts) {
+    inside = apart.back();
+    apart.pop_back();
+  } else if (role == BlockRole::kRowUpdates) {
+    const int64_t lanes = machine.Lanes(WrittenType(s, block)), along = s.GetExtent(apart.back());
+    if (lanes > 1 && (along < 0 || along >= lanes)) {
+      const Names split = s.Split(apart.back(), {-1, lanes});
+      apart.back() = split[0];
+      inside = split[1];
+    }
+  }
+  const Names order = Concat({apart, s.GetOrderedLoops(block), {inside}});
+  if (order.size() > 1) s.Reorder(order);
+  if (role == BlockRole::kCounts) {
+    s.Unroll(inside);
+  } else if (!inside.empty()) {
+    s.Vectorize(inside);
+  }
+  ParallelOuter(s, apart);
+}
+
+void ScheduleInOrder(Schedule& s, const Parts& parts, const Machine& machine) {
+  for (const std::string& block : s.GetBlocks()) {
+    const BlockRole role = PartOf(parts, block).role;
+    if (role == BlockRole::kUpdates || role == BlockRole::kRowUpdates ||
+        role == BlockRole::kCounts) {
+      ScheduleUpdates(s, role, machine, block);
+    } else {
+      ScheduleBlock(s, parts, machine, block);
+    }
+  }
+}
+
 }  // namespace tenon::ops

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "cost/machine.h"
-#include "schedule/schedule.h"
+#include "ops/algorithm.h"
 
 namespace tenon::ops {
 
@@ -13,5 +12,9 @@ namespace tenon::ops {
 /// so that what steps leave stays in registers. Returns the name of a block that went along, the
 /// only one that reads what the steps keep, or "".
 std::string ScheduleSteps(Schedule& s, const Machine& machine, const std::string& block);
+
+/// All blocks: those that change elements of what another has made (te::Scatter; kUpdates,
+/// kRowUpdates, kCounts) likewise, others each by itself.
+void ScheduleInOrder(Schedule& s, const Parts& parts, const Machine& machine);
 
 }  // namespace tenon::ops

@@ -18,7 +18,8 @@
 // allocations around everything. A scan's tensors share one buffer with its first rows, and their
 // variable over the rows is `ordered`, since each row reads what the one before it wrote. So is
 // that over the steps of a tensor that is computed in order; what a step leaves is a buffer that
-// the block writes beside the tensor.
+// the block writes beside the tensor. Steps that change elements of a tensor wherever these are
+// write its buffer once more.
 
 #include <fmt/format.h>
 
@@ -84,6 +85,7 @@ class BlockBuilder {
     for (const Var& v : t_.axes) place.push_back(v);
     if (t_.tuple) return BuildTuple(place);
     if (t_.steps) return BuildSteps(*t_.steps, place);
+    if (t_.scatter) return BuildScatter(*t_.scatter);
     if (t_.place) place = t_.place(place);
     Expr value = t_.value;
     block_.reads = Reads({value});
@@ -168,6 +170,43 @@ class BlockBuilder {
     }
     block_.reads = Reads({next, steps.first});
     std::erase_if(block_.reads, [&](const Region& r) { return r->buffer == steps.state; });
+    block_.fp = t_.fp;
+    block_.attrs = t_.attrs;
+    return Wrap();
+  }
+
+  // Anywhere along an axis, unless the place there is a variable of the block.
+  Stmt BuildScatter(const ScatterNode& scatter) {
+    Indices step;  // in what is kept
+    for (const Axis& a : scatter.apart) {
+      AddAxis(a.var, a.extent, IterKind::kSpatial, a.var->name);
+      step.push_back(a.var);
+    }
+    AddAxis(scatter.step.var, scatter.step.extent, IterKind::kOrdered, scatter.step.var->name);
+    step.push_back(scatter.step.var);
+    const Buffer& buffer = scatter.begun->buffer;
+    std::vector<Range> places;
+    for (size_t i = 0; i < scatter.place.size(); ++i) {
+      const bool is_own = std::any_of(scatter.apart.begin(), scatter.apart.end(),
+                                      [&](const Axis& a) { return a.var == scatter.place[i]; });
+      places.push_back(is_own ? RangeNode::Make(scatter.place[i], IndexConst(1))
+                              : RangeNode::Make(IndexConst(0), buffer->shape[i]));
+    }
+    block_.writes = {RegionNode::Make(buffer, std::move(places))};
+    block_.body = Store::Make(buffer, scatter.place, scatter.next);
+    std::vector<Expr> read = scatter.place;
+    read.push_back(scatter.next);
+    if (scatter.kept) {
+      block_.writes.insert(block_.writes.begin(), PointRegion(scatter.kept, step));
+      const Expr there = Load::Make(buffer, scatter.place);
+      block_.body = Seq::Make({Store::Make(scatter.kept, step, there), block_.body});
+    }
+    if (scatter.where) {
+      block_.body = If::Make(scatter.where, block_.body);
+      read.push_back(scatter.where);
+    }
+    block_.reads = Reads(read);
+    std::erase_if(block_.reads, [&](const Region& r) { return r->buffer == buffer; });
     block_.fp = t_.fp;
     block_.attrs = t_.attrs;
     return Wrap();
@@ -285,7 +324,7 @@ class FuncBuilder {
             fmt::format("function '{}': '{}' is read but is not an input", name_, t->name));
       }
       Add(*t);
-      if (t->tuple) names_[t.get()] = tuples_.at(t->tuple.get());
+      if (const RefCounted* both = Together(*t)) names_[t.get()] = together_.at(both);
     }
     Stmt body = Seq::Make(std::move(blocks_));
     for (auto it = locals_.rbegin(); it != locals_.rend(); ++it) body = Alloc::Make(*it, body);
@@ -296,14 +335,18 @@ class FuncBuilder {
  private:
   void Add(const TensorNode& t) {
     if (t.scan) return AddScan(*t.scan);
-    if (!t.tuple) {
+    if (!t.tuple && !t.scatter) {
       blocks_.push_back(BlockBuilder(t, NameOf(t)).Build());
       if (t.steps) Need(t.steps->state);
       return Need(t.buffer);
     }
-    if (tuples_.count(t.tuple.get()) != 0) return;
-    const std::string& name = tuples_[t.tuple.get()] = used_.Fresh(t.tuple->name);
-    blocks_.push_back(BlockBuilder(t, name).Build());
+    Need(t.buffer);
+    const auto [it, is_new] = together_.try_emplace(Together(t));
+    if (!is_new) return;
+    it->second = used_.Fresh(t.tuple ? t.tuple->name : t.scatter->name);
+    blocks_.push_back(BlockBuilder(t, it->second).Build());
+    if (t.scatter && t.scatter->kept) Need(t.scatter->kept);
+    if (!t.tuple) return;
     for (const Buffer& b : t.tuple->buffers) Need(b);
   }
 
@@ -336,6 +379,12 @@ class FuncBuilder {
     blocks_.push_back(SubstituteBuffers(rest, own));
   }
 
+  // What tensors that one block makes share.
+  static const RefCounted* Together(const TensorNode& t) {
+    if (t.tuple) return t.tuple.get();
+    return t.scatter.get();
+  }
+
   std::string NameOf(const TensorNode& t) { return names_[&t] = used_.Fresh(t.name); }
 
   void Need(const Buffer& buffer) {
@@ -347,7 +396,7 @@ class FuncBuilder {
   BlockNames& names_;
   std::unordered_set<const TensorNode*> stop_;
   std::unordered_set<const BufferNode*> known_;
-  std::unordered_map<const TupleNode*, std::string> tuples_;
+  std::unordered_map<const RefCounted*, std::string> together_;  // names of blocks
   std::unordered_set<const ScanNode*> scans_;
   NameSupply used_{"_", 1};
   std::vector<Stmt> blocks_;

@@ -46,13 +46,17 @@ class Reads {
     for (const Axis& a : t_.reduce_axes) AddLoop(a.var, IndexConst(0), a.extent);
     if (t_.steps && t_.steps->axis == StepsNode::kNoAxis)
       AddLoop(t_.steps->step.var, IndexConst(0), t_.steps->step.extent);
+    if (!t_.scatter) return;
+    for (const Axis& a : t_.scatter->apart) AddLoop(a.var, IndexConst(0), a.extent);
+    AddLoop(t_.scatter->step.var, IndexConst(0), t_.scatter->step.extent);
   }
 
   Status Check() {
     if (is_empty_) return Ok();
-    std::vector<Expr> values = t_.tuple   ? t_.tuple->values
-                               : t_.steps ? std::vector{t_.steps->first, t_.steps->next}
-                                          : std::vector{t_.value};
+    std::vector<Expr> values = t_.tuple     ? t_.tuple->values
+                               : t_.steps   ? std::vector{t_.steps->first, t_.steps->next}
+                               : t_.scatter ? CertainOf(*t_.scatter)
+                                            : std::vector{t_.value};
     std::vector<Ref<const Load>> loads;
     for (const Expr& v : values) CertainLoads(v, &loads);
     for (const auto& load : loads) TN_RETURN_IF_ERROR(CheckLoad(*load));
@@ -60,6 +64,14 @@ class Reads {
   }
 
  private:
+  // What steps make of their places is read where the steps change something.
+  static std::vector<Expr> CertainOf(const ScatterNode& scatter) {
+    if (scatter.where) return {scatter.where};
+    std::vector<Expr> values = scatter.place;
+    values.push_back(scatter.next);
+    return values;
+  }
+
   void AddLoop(const Var& var, const Expr& min, const Expr& end) {
     loops_.push_back({var, min, Simplify(end - 1)});
     vars_.push_back(var);

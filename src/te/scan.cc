@@ -72,8 +72,8 @@ class ScanBuilder {
                                state.shape.size(), n_.axis));
     }
     for (const TensorRef& t : {n_.init[k], n_.update[k]}) {
-      if (t->computed && !t->tuple && !t->scan && !t->steps && t->dtype == state.dtype &&
-          t->shape.size() == state.shape.size()) {
+      if (t->computed && !t->tuple && !t->scan && !t->steps && !t->scatter &&
+          t->dtype == state.dtype && t->shape.size() == state.shape.size()) {
         continue;
       }
       return Wrong(

@@ -172,6 +172,58 @@ Tensor WhileStepping(std::string name, std::vector<Expr> shape, size_t axis, boo
   return Tensor(n);
 }
 
+// The tensor after the steps, and one of what is there before each if that is `kept`.
+static Scattered MakeScatter(const std::string& name, const Tensor& begun,
+                             const std::vector<Expr>& apart, const Axis& step,
+                             const std::function<ScatterBody(const Indices&)>& change, bool kept) {
+  auto scatter = MakeRef<ScatterNode>();
+  auto after = MakeRef<TensorNode>();
+  Indices indices;
+  for (const Expr& size : apart) {
+    scatter->apart.push_back({VarNode::Make(fmt::format("u{}", indices.size())), size});
+    indices.push_back(scatter->apart.back().var);
+  }
+  scatter->name = name;
+  scatter->begun = begun.node();
+  scatter->step = step;
+  after->inputs = {begun.node()};
+  const Recording recording(&after->inputs);
+  ScatterBody body = change(indices);
+  const TensorNode& first = *begun.node();
+  scatter->place = first.place ? first.place(body.place) : std::move(body.place);
+  scatter->where = std::move(body.where);
+  scatter->next = body.next(Load::Make(first.buffer, scatter->place));
+  after->name = name;
+  after->dtype = first.dtype;
+  after->shape = first.shape;
+  after->buffer = first.buffer;
+  after->place = first.place;
+  after->computed = true;
+  after->fp = first.fp;
+  after->attrs = first.attrs;
+  after->scatter = scatter;
+  if (!kept) return {Tensor(after), Tensor()};
+  TN_CHECK(!scatter->where, "a step of '{}' may change nothing", name);
+  auto before = MakeRef<TensorNode>(*after);
+  before->name = name + "_before";
+  before->shape = apart;
+  before->shape.push_back(step.extent);
+  before->buffer = scatter->kept = BufferNode::Make(before->name, first.dtype, before->shape);
+  before->place = nullptr;
+  return {Tensor(after), Tensor(before)};
+}
+
+Tensor Scatter(const std::string& name, const Tensor& begun, const std::vector<Expr>& apart,
+               const Axis& step, const std::function<ScatterBody(const Indices&)>& change) {
+  return MakeScatter(name, begun, apart, step, change, false).after;
+}
+
+Scattered ScatterKeeping(const std::string& name, const Tensor& begun,
+                         const std::vector<Expr>& apart, const Axis& step,
+                         const std::function<ScatterBody(const Indices&)>& change) {
+  return MakeScatter(name, begun, apart, step, change, true);
+}
+
 std::vector<Tensor> ComputeTuple(std::string name, std::vector<Expr> shape,
                                  const std::function<TupleBody(const Indices&)>& element,
                                  Storage storage) {

@@ -69,6 +69,14 @@ struct StepsBody {
   std::function<Expr(const Expr& before)> next;
 };
 
+/// What a step changes: of what is at `place`, where `where` holds (null: always), `next` makes
+/// what is there then.
+struct ScatterBody {
+  Indices place;
+  Expr where;
+  std::function<Expr(const Expr& before)> next;
+};
+
 /// How a computed tensor lies in memory and may be computed; the defaults are a compact row-major
 /// tensor.
 struct Storage {
@@ -132,6 +140,18 @@ struct StepsNode : RefCounted {
   Indices place;              // in `state`
 };
 
+/// How the elements of a tensor are changed, one after the other.
+struct ScatterNode : RefCounted {
+  std::string name;
+  TensorRef begun;          // what there is first
+  std::vector<Axis> apart;  // whose steps have places of their own
+  Axis step;
+  Indices place;  // in the buffer of `begun`
+  Expr where;
+  Expr next;    // which reads that place
+  Buffer kept;  // what is there before each step; null: that is not asked for
+};
+
 /// What tensors share whose rows, along one dim, are computed in order, each from earlier ones.
 struct ScanNode : RefCounted {
   std::string name;
@@ -158,9 +178,10 @@ struct TensorNode : RefCounted {
   BinaryOp combiner = BinaryOp::kAdd;
   FpMode fp = FpMode::kContract;
   Attrs attrs;
-  Ref<const TupleNode> tuple;  // null: the tensor has a block of its own
-  Ref<const ScanNode> scan;    // null: not made by a scan
-  Ref<const StepsNode> steps;  // null: an element does not depend on others
+  Ref<const TupleNode> tuple;      // null: the tensor has a block of its own
+  Ref<const ScanNode> scan;        // null: not made by a scan
+  Ref<const StepsNode> steps;      // null: an element does not depend on others
+  Ref<const ScatterNode> scatter;  // null: not made by changing another
 };
 
 /// An input. `buffer` states its layout and place in memory; null: compact row-major.
@@ -186,6 +207,22 @@ Tensor AfterSteps(std::string name, std::vector<Expr> shape, const Axis& step,
 /// before it.
 Tensor WhileStepping(std::string name, std::vector<Expr> shape, size_t axis, bool before,
                      const std::function<StepsBody(const Indices&)>& element, Storage storage = {});
+
+/// What steps make of `begun` that change its elements one after the other, wherever these are:
+/// `step` runs over them. Steps at different indices of axes of the sizes `apart` change elements
+/// of their own, and `change` is asked for what one does at such indices. The result lies where
+/// `begun` does, which nothing else may read.
+Tensor Scatter(const std::string& name, const Tensor& begun, const std::vector<Expr>& apart,
+               const Axis& step, const std::function<ScatterBody(const Indices&)>& change);
+
+/// The same, and for each step ([apart…, steps]) what was at its place before it. Every step
+/// changes something: `where` is null.
+struct Scattered {
+  Tensor after, before;
+};
+Scattered ScatterKeeping(const std::string& name, const Tensor& begun,
+                         const std::vector<Expr>& apart, const Axis& step,
+                         const std::function<ScatterBody(const Indices&)>& change);
 
 /// Tensors of the states' shapes whose first rows (along dim `axis`) are those of `init` and whose
 /// others are computed in order by `update`, which alone may read the states, in rows before its

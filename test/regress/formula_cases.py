@@ -21,6 +21,39 @@ def add_scatters(one, rand, ints):
     one("scatter_f16", "ScatterElements", [rand(6).astype(np.float16), ints(0, 0, 5), rand(3).astype(np.float16)], reduction="none")
 
 
+def add_long_rows(one, rand, ints):
+    """Rows that are sorted rather than compared in pairs: equal elements stand in the order of their places, NaN is the largest, and zeros have no sign."""
+    order = np.argsort(rand(700), kind="stable")
+    for dtype in (f32, f64, np.float16, i64, i32, i8, u8):
+        x = (rand(2, 700) * 20).astype(dtype)
+        for largest in (0, 1):
+            one(f"topk_long_{np.dtype(dtype).name}_{largest}", "TopK", [x, ints(700)], outputs=2, constants=(1,), largest=largest,
+                expect=None if dtype not in (i8, u8, np.float16) else sorted_rows(x, largest))
+    odd = np.concatenate([[np.nan, -0.0, np.inf, 0.0, -np.inf, -np.nan, 1e-40, -1e-40], np.arange(400) % 7 - 3.0]).astype(f32)[order[order < 408]]
+    for largest in (0, 1):
+        one(f"topk_long_odd_{largest}", "TopK", [odd, ints(300)], outputs=2, constants=(1,), largest=largest, expect=[r[0, :300] for r in sorted_rows(odd[None], largest)])
+    one("topk_long_columns", "TopK", [rand(300, 2, 3), ints(9)], outputs=2, constants=(1,), axis=0)
+    one("unique_long", "Unique", [np.round(rand(2000) * 100)], outputs=4)
+    one("unique_long_unsorted", "Unique", [(rand(1500) * 30).astype(i64)], outputs=4, sorted=0)
+    corners = np.abs(rand(1, 400, 2)) * 100
+    boxes, scores = np.concatenate([corners, corners + 20 + np.abs(rand(1, 400, 2)) * 20], -1).astype(f32), np.round(np.abs(rand(1, 3, 400)), 1)
+    for least in (0.0, 0.7, 9.0):
+        one(f"nms_long_{least}", "NonMaxSuppression", [boxes, scores, ints(60), np.array([0.4], f32), np.array([least], f32)])
+    one("nms_long_all", "NonMaxSuppression", [boxes, scores, ints(400), np.array([0.2], f32)])
+    one("nms_scores_nan", "NonMaxSuppression", [boxes, np.where(rand(1, 3, 400) > 1, np.nan, scores), ints(60), np.array([0.4], f32), np.array([0.3], f32)],
+        expect=None)
+    one("scatter_f16_sum", "ScatterElements", [np.zeros(1, np.float16), np.zeros(4096, i64), np.ones(4096, np.float16)], reduction="add", opset=18,
+        expect=[np.array([4096], np.float16)])
+
+
+def sorted_rows(x, largest):
+    """All elements of rows in order, and their places."""
+    key = np.where(np.isnan(x.astype(f64)), np.inf, x.astype(f64)) if x.dtype != i64 else x
+    nan = np.isnan(x.astype(f64))
+    at = np.stack([np.lexsort((np.arange(x.shape[1]), -k if largest else k, -n.astype(int) if largest else n)) for k, n in zip(key, nan)])
+    return [np.take_along_axis(x, at, 1), at.astype(i64)]
+
+
 def add_picked(one, rand, ints):
     nan = np.array([3, np.nan, 1, 3, np.nan, -0.0, 0.0], f32)
     one("unique_nan", "Unique", [nan], outputs=4, expect=[np.array([-0.0, 1, 3, np.nan], f32), ints(5, 2, 0, 1), ints(2, 3, 1, 2, 3, 0, 0), ints(2, 1, 2, 2)])
@@ -157,5 +190,5 @@ def add_types(one, rand, ints):
 
 
 def add_all(one, rand, ints):
-    for section in (add_scatters, add_picked, add_recurrent, add_products, add_images, add_types):
+    for section in (add_scatters, add_long_rows, add_picked, add_recurrent, add_products, add_images, add_types):
         section(one, rand, ints)

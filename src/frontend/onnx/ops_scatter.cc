@@ -9,6 +9,7 @@
 // Unique) is known when they are counted: the count defines a dim, and the j-th element picked is
 // found by searching the sums of the mask so far.
 #include <algorithm>
+#include <limits>
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/index_checks.h"
@@ -230,8 +231,19 @@ Comparison CompareRows(const Val& i, const Val& j) {
   return {Reduce("any", differs, {-1}, false), Squeeze(GatherElements(before, first, -1), -1)};
 }
 
-// Rows are ranked by counting those that come before; equal ones by their number. In that order a
-// row that differs from the one before begins a group.
+// The rows' numbers in their order, equal ones by their number. Rows of several elements are ranked
+// by counting those that come before.
+Val OrderOf(const Val& rows, const Val& number) {
+  const Expr n = rows.dim(0);
+  if (IsOne(rows.dim(-1))) return TopK(Squeeze(rows, -1), 0, n, false).second;
+  const Comparison pairs = CompareRows(Unsqueeze(rows, 1), Unsqueeze(rows, 0));
+  const Val comes_before =
+      pairs.before | (Not(pairs.differs) & (Unsqueeze(number, 0) < Unsqueeze(number, 1)));
+  const Val rank = Sum(Cast(comes_before, kI64), {1}, false);
+  return Scatter(Expand(rows.formula().Number(kI64, 0), {n}), rank, number, 0);
+}
+
+// In the rows' order a row that differs from the one before begins a group.
 struct UniqueRows {
   Val values, first, inverse, counts;
 };
@@ -244,12 +256,8 @@ UniqueRows FindUnique(const OpContext& c, const Val& x, int64_t axis, bool sorte
   Val rows = Reshape(front, {n, width});
   if (rows.dtype().IsBool()) rows = Cast(rows, DType::UInt(8));
   const Val number = f.Iota(n);
-  const Comparison pairs = CompareRows(Unsqueeze(rows, 1), Unsqueeze(rows, 0));
-  const Val comes_before =
-      pairs.before | (Not(pairs.differs) & (Unsqueeze(number, 0) < Unsqueeze(number, 1)));
-  const Val rank = Sum(Cast(comes_before, kI64), {1}, false);  // of each row
+  const Val order = OrderOf(rows, number);  // the row of each rank
   const Val none = Expand(f.Number(kI64, 0), {n});
-  const Val order = Scatter(none, rank, number, 0);  // the row of each rank
   const Val ordered = Gather(rows, order, 0);
   const Val last = Max(number - 1, 0);
   const Val begins = Equal(number, 0) | CompareRows(ordered, Gather(ordered, last, 0)).differs;
@@ -306,8 +314,9 @@ std::vector<Val> Corners(const Val& boxes, bool centers) {
   return {Min(e[0], e[2]), Min(e[1], e[3]), Max(e[0], e[2]), Max(e[1], e[3])};
 }
 
-// Boxes by falling score, one after the other: one is kept where its score suffices, fewer than
-// the most are kept so far, and it does not overlap one of them by more than the threshold.
+// Boxes by falling score, as far as some class has boxes whose score suffices. In each round every
+// class keeps its first box that is left, and those that overlap it by more than the threshold are
+// left no longer: there are as many rounds as boxes may be kept.
 Status ImportNonMaxSuppression(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 5));
   TN_ASSIGN_OR_RETURN(const bool centers, c.Bool("center_point_box", false));
@@ -318,25 +327,38 @@ Status ImportNonMaxSuppression(OpContext& c) {
   }
   const Formula f(c);
   const Val boxes = f.In(0), scores = f.In(1);
-  const DType type = scores.dtype();
+  const DType type = scores.dtype(), i32 = DType::Int(32);
   const auto scalar = [&](size_t i, DType dtype) {
     return f.In(i) ? Cast(Reshape(f.In(i), {}), dtype) : f.Number(dtype, 0);
   };
-  const Val most = scalar(2, kI64), overlap = scalar(3, type);
-  const Val least = f.In(4) ? scalar(4, type) : Val();
-  const Expr batches = scores.dim(0), classes = scores.dim(1), n = scores.dim(2);
-  const auto [ranked, order] = TopK(scores, 2, n);
-  const Dims wide = {batches, classes, n, IndexConst(4)};
-  const Val by_score =
-      GatherElements(Expand(Unsqueeze(boxes, 1), wide), Expand(Unsqueeze(order, 3), wide), 2);
+  const Val overlap = scalar(3, type);
+  const Expr batches = scores.dim(0), classes = scores.dim(1), all = scores.dim(2);
+  Expr n = all;
+  Val ordered = scores;
+  if (f.In(4)) {
+    const Val suffices = scores > scalar(4, type);  // not NaN, which TopK puts first
+    n = graph::DimMin(
+        SizeOf(Reduce("max", Sum(Cast(suffices, kI64), {2}, false), {0, 1}, false), all), all);
+    ordered = Where(suffices, scores, -std::numeric_limits<double>::infinity());
+  }
+  const auto [ranked, order] = TopK(ordered, 2, n);
+  const Val good = f.In(4) ? ranked > scalar(4, type) : Equal(ranked, ranked);
+  const Expr rounds = SizeOf(Min(Max(scalar(2, kI64), 0), NumberOf(f, n)), n);
+  const auto corners_of = [&](const Val& x, int64_t axis, const Expr& size) {
+    return Expand(Unsqueeze(x, axis), {batches, classes, size, IndexConst(4)});
+  };
+  const Val by_score = GatherElements(corners_of(boxes, 1, all), corners_of(order, 3, n), 2);
   std::vector<Val> captured = Corners(by_score, centers);
-  captured.insert(captured.end(), {most, overlap});
-  captured.push_back(least ? ranked > least : Equal(ranked, ranked));
-  const auto step = [&](const Val& i, const std::vector<Val>& carried,
-                        const std::vector<Val>& in) -> std::vector<Val> {
-    const Val& kept = carried[0];
-    std::vector<Val> here;  // [B, C, 1]
-    for (size_t k = 0; k < 4; ++k) here.push_back(Unsqueeze(Gather(in[k], i, 2), 2));
+  captured.push_back(overlap);
+  const auto round = [&](const Val& i, const std::vector<Val>& carried,
+                         const std::vector<Val>& in) -> std::vector<Val> {
+    constexpr double kNone = std::numeric_limits<int32_t>::max();
+    const Val& left = carried[0];
+    const Val number = i.formula().Iota(n, i32);
+    const Val first = Reduce("min", Where(left, number, kNone), {2}, true);
+    const Val is_one = first < kNone, at = Cast(Where(is_one, first, 0), kI64);  // [B, C, 1]
+    std::vector<Val> here;
+    for (size_t k = 0; k < 4; ++k) here.push_back(GatherElements(in[k], at, 2));
     const auto area = [](const Val& y1, const Val& x1, const Val& y2, const Val& x2) {
       return (y2 - y1) * (x2 - x1);
     };
@@ -345,18 +367,17 @@ Status ImportNonMaxSuppression(OpContext& c) {
     const Val common = height * width;
     const Val together =
         area(in[0], in[1], in[2], in[3]) + area(here[0], here[1], here[2], here[3]) - common;
-    const Val hides = kept & (common > 0) & (common / together > in[5]);
-    const Val fewer = Sum(Cast(kept, kI64), {2}) < in[4];
-    const Val good = Unsqueeze(Gather(in[6], i, 2), 2);
-    const Val keeps = good & fewer & Not(Reduce("any", hides, {2}));
-    const Val me = Equal(i.formula().Iota(kept.dim(2)), i);
-    return {kept | (me & keeps)};
+    const Val hidden = (common > 0) & (common / together > in[4]);
+    return {left & (number > first) & Not(hidden), Squeeze(Where(is_one, first, -1), 2)};
   };
-  const Val none = Expand(f.Number(DType::Bool(), 0), {batches, classes, n});
-  const Val kept = Loop(f, n, {none}, captured, step)[0];
-  const Val at = PlacesOf(Reshape(kept, {graph::DimProduct(kept.dims())}), c.node.outputs[0]);
-  const Val box = Gather(Reshape(order, {graph::DimProduct(kept.dims())}), at, 0);
-  return f.Result(Stack({Coordinate(scores, at, 0), Coordinate(scores, at, 1), box}, 1));
+  const Val kept = Loop(f, rounds, {good}, captured, round)[1];  // [rounds, B, C]
+  const Val by_class = Transpose(kept, {1, 2, 0});
+  const Expr count = graph::DimProduct(by_class.dims());
+  const Val at = PlacesOf(Reshape(by_class >= 0, {count}), c.node.outputs[0]);
+  const Val box = GatherElements(order, Cast(Max(by_class, 0), kI64), 2);
+  return f.Result(Stack({Coordinate(by_class, at, 0), Coordinate(by_class, at, 1),
+                         Gather(Reshape(box, {count}), at, 0)},
+                        1));
 }
 
 constexpr OpRow kRows[] = {

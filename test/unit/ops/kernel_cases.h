@@ -53,6 +53,8 @@ struct Case {
   bool bias_relu = false;                // an epilogue: relu(op(…) + x), x of the result's type
   std::vector<graph::Dim> dims = {};     // open sizes
   std::vector<testing::Dims> at = {{}};  // and what they are in runs
+  graph::ExprAttrs exprs = {};
+  size_t results = 1;
 };
 
 inline graph::Graph RegionOf(const Case& c) {
@@ -60,13 +62,15 @@ inline graph::Graph RegionOf(const Case& c) {
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < c.inputs.size(); ++i)
     inputs.push_back(b.Input(fmt::format("x{}", i), c.inputs[i]));
-  ValueId y = *b.Add(c.op, inputs, "y", c.attrs);
+  const std::vector<ValueId> all = *b.AddAll(c.op, c.results, inputs, "y", c.attrs, c.exprs);
+  ValueId y = all[0];
   if (c.bias_relu) {
     ValueId x = b.Input("residual", b.type(y));
     y = *b.Add(OpKind::kAdd, {y, x}, "sum");
     y = *b.Add(OpKind::kRelu, {y}, "relu");
   }
   b.Output("y", y);
+  for (size_t k = 1; k < all.size(); ++k) b.Output(fmt::format("y{}", k), all[k]);
   graph::Graph region = std::move(b).Finish();
   region.dims = c.dims;
   return region;

@@ -210,5 +210,51 @@ TEST(Te, WhatAScanRefuses) {
             "scan 's': 'state' has 1 dims, so there is no axis 1");
 }
 
+// How many elements have a value, for each row; and how many had it before.
+TEST(Te, StepsChangeElementsOfAnother) {
+  constexpr int64_t kRows = 2, kSteps = 9, kValues = 4;
+  const DType i32 = DType::Int(32);
+  const Expr rows = IndexConst(kRows), values = IndexConst(kValues);
+  const Tensor x = Placeholder("x", {rows, IndexConst(kSteps)}, i32);
+  const auto value_of = [&](const Indices& row, const Axis& j) {
+    return CastExpr::Make(DType::Index(), Binary::Make(BinaryOp::kBitAnd, x(row[0], Expr(j.var)),
+                                                       MakeIntConst(i32, kValues - 1)));
+  };
+  const Tensor none =
+      Compute("none", {rows, values}, [&](const Indices&) { return MakeIntConst(i32, 10); });
+  const Axis j = ReduceAxis("j", IndexConst(kSteps));
+  const auto count = [&](const Indices& row) -> ScatterBody {
+    return {{row[0], value_of(row, j)}, nullptr, [&](const Expr& before) {
+              return before + MakeIntConst(i32, 1);
+            }};
+  };
+  const Scattered counts = ScatterKeeping("counts", none, {rows}, j, count);
+  // Every other step, from there on.
+  const Axis k = ReduceAxis("k", IndexConst(kSteps));
+  const Tensor halved =
+      Scatter("halved", counts.after, {rows}, k, [&](const Indices& row) -> ScatterBody {
+        const Expr even = Eq(Binary::Make(BinaryOp::kBitAnd, k.var, IndexConst(1)), IndexConst(0));
+        return {{row[0], value_of(row, k)}, even, [&](const Expr& before) {
+                  return before - MakeIntConst(i32, 3);
+                }};
+      });
+  const Expected<Func> f = MakeFunc("f", {x}, {counts.before, halved});
+  ASSERT_TRUE(f) << ToString(f.errors());
+  Module m;
+  m.Add(*f);
+  const testing::RunResult run = testing::RunRandom(m, "f", {});
+  ASSERT_EQ(run.error, "");
+  for (int64_t row = 0; row < kRows; ++row) {
+    int64_t want[kValues] = {10, 10, 10, 10};
+    const auto value = [&](int64_t step) {
+      return static_cast<int64_t>(run.args[0].Get(row * kSteps + step)) & (kValues - 1);
+    };
+    for (int64_t step = 0; step < kSteps; ++step)
+      EXPECT_EQ(run.args[1].Get(row * kSteps + step), want[value(step)]++);
+    for (int64_t step = 0; step < kSteps; step += 2) want[value(step)] -= 3;
+    for (int64_t v = 0; v < kValues; ++v) EXPECT_EQ(run.args[2].Get(row * kValues + v), want[v]);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::te

@@ -159,6 +159,18 @@ constexpr Site kSites[] = {
     {kGpu, R"(graph @g(%0 "q": f32[2, 9, 16], %1 "k": f32[2, 20, 16], %2 "v": f32[2, 20, 16]) {
   %3: f32[2, 9, 16] = attention(%0, %1, %2) {scale: 0.25} "k"
   return %3 "y"
+})"},
+    {kV3, R"(graph @g(%0 "x": f32[4, 1000]) {
+  %1: f32[4, 300], %2: i64[4, 300] = topk(%0) {axis: 1, k: [300]} "k"
+  return %1 "y", %2 "at"
+})"},
+    {kV3, R"(graph @g(%0 "x": f32[60, 40], %1 "i": i64[99, 1], %2 "u": f32[99, 40]) {
+  %3: f32[60, 40] = scatter(%0, %1, %2) {axis: 0} "k"
+  return %3 "y"
+})"},
+    {kV3, R"(graph @g(%0 "x": f32[60, 40], %1 "i": i64[99, 40], %2 "u": f32[99, 40]) {
+  %3: f32[60, 40] = scatter(%0, %1, %2) {axis: 0, reduction: "add"} "k"
+  return %3 "y"
 })"}};
 
 void AddSite(const Site& site, std::map<std::string, Hasher>* hashers) {
