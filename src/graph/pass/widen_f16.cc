@@ -15,8 +15,8 @@ namespace tenon::graph {
 
 namespace {
 
-const DType kF16 = DType::Float(16);
-const DType kF32 = DType::Float(32);
+const DType kNarrow = DType::Float(16);
+const DType kWide = DType::Float(32);
 
 // Products of up to so many rows take the time of their weights' bytes.
 constexpr int64_t kFewRows = 16;
@@ -116,7 +116,7 @@ class Widener {
 
  private:
   bool IsF16(ValueId v) const {
-    return v != kNoValue && b_.graph().IsTensor(v) && b_.type(v).dtype == kF16;
+    return v != kNoValue && b_.graph().IsTensor(v) && b_.type(v).dtype == kNarrow;
   }
   bool IsWide(ValueId v) const { return wide_.contains(v) && narrow_.contains(v); }
 
@@ -170,7 +170,7 @@ class Widener {
       if (n->op != OpKind::kAttention) n->attrs.Set("result", std::string());
       return TakeWide(n);
     }
-    n->attrs.Set("result", kF32.ToString());
+    n->attrs.Set("result", kWide.ToString());
     if (n->inputs.size() < 3 || !IsF16(n->inputs[2])) return true;
     n->inputs[2] = Wide(n->inputs[2]);  // a bias has the result's type
     return n->inputs[2] != kNoValue;
@@ -199,22 +199,24 @@ class Widener {
     if (value.IsConstant() && StaticCount(value.type.tensor().dims) == 1) {
       if (const auto number = ReadFloats(value)) {
         TensorType type = value.type.tensor();
-        type.dtype = kF32;
+        type.dtype = kWide;
         const std::span<const double> numbers(*number);
-        return wide_[v] = b_.Constant(value.name, type, MakePayload(kF32, numbers));
+        return wide_[v] = b_.Constant(value.name, type, MakePayload(kWide, numbers));
       }
     }
-    Expected<ValueId> cast = b_.Add(OpKind::kCast, {v}, value.name, Attrs{{"to", kF32.ToString()}});
+    Expected<ValueId> cast =
+        b_.Add(OpKind::kCast, {v}, value.name, Attrs{{"to", kWide.ToString()}});
     return wide_[v] = cast ? *cast : kNoValue;
   }
 
   // The wide form of a result, and the narrow one for those who want that.
   void Put(ValueId v, const Expected<ValueId>& made) {
-    if (!made || b_.type(*made).dtype != kF32 ||
+    if (!made || b_.type(*made).dtype != kWide ||
         b_.type(*made).dims.size() != b_.type(v).dims.size())
       return;
     const std::string name = b_.graph().value(v).name;
-    Expected<ValueId> narrow = b_.Add(OpKind::kCast, {*made}, name, Attrs{{"to", kF16.ToString()}});
+    Expected<ValueId> narrow =
+        b_.Add(OpKind::kCast, {*made}, name, Attrs{{"to", kNarrow.ToString()}});
     if (!narrow) return;
     wide_[v] = *made;
     narrow_[v] = *narrow;
@@ -233,7 +235,7 @@ class Widener {
 Graph WidenF16(const Graph& g, const GraphPassContext& context) {
   if (context.machine->warp != 0) return g;
   const bool has_any = std::any_of(g.values.begin(), g.values.end(), [](const Value& v) {
-    return v.type.IsTensor() && v.type.tensor().dtype == kF16;
+    return v.type.IsTensor() && v.type.tensor().dtype == kNarrow;
   });
   return has_any ? Widener(g).Run() : g;
 }
