@@ -332,8 +332,10 @@ class Fuser {
   }
 
   // Likewise what costs little to compute, by `trees`, and is read by elements: not by the anchor,
-  // whose algorithms want values as they lie. kNoNode: there is none.
+  // whose algorithms want values as they lie. kNoNode: there is none. Where bytes are made and made
+  // wider in one group, what that gives out is read.
   void AddCheap(const std::vector<size_t>& trees, NodeId anchor, std::vector<NodeId>* nodes) const {
+    const bool widens = &trees == &widened_tree_;
     std::vector<NodeId> pending = *nodes;
     std::vector<ValueId> of_anchor;
     if (anchor != kNoNode) of_anchor = g_.node(anchor).inputs;
@@ -345,7 +347,7 @@ class Fuser {
         if (v == kNoValue || trees[static_cast<size_t>(v)] == 0) continue;
         if (std::find(of_anchor.begin(), of_anchor.end(), v) != of_anchor.end()) continue;
         const NodeId p = g_.value(v).producer;
-        if (!IsApart(p)) continue;
+        if (widens && !IsApart(p)) continue;
         if (std::find(nodes->begin(), nodes->end(), p) != nodes->end()) continue;
         nodes->push_back(p);
         pending.push_back(p);

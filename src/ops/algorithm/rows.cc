@@ -258,6 +258,11 @@ void ScheduleAcrossRows(Schedule& s, const Parts& parts, const Machine& machine)
   Names outer = s.GetLoops(output);
   const std::string along = outer.back();
   outer.pop_back();
+  while (outer.size() > 1 && s.GetExtent(outer.back()) == 1) {  // rows are those of the axes around
+    const std::string one = outer.back();
+    outer.pop_back();
+    outer.back() = s.Fuse({outer.back(), one});
+  }
   const Names split = s.Split(outer.back(), {-1, machine.Lanes(kF32)});
   outer.back() = split[0];
   s.Reorder({along, split[1]});
@@ -268,6 +273,7 @@ void ScheduleAcrossRows(Schedule& s, const Parts& parts, const Machine& machine)
     s.ComputeAt(*it, at);
     const InnerLoops in = LoopsInside(s, *it, at);
     if (!s.ok()) return;
+    if (in.spatial.empty()) continue;  // there is one row
     if (!in.reduce.empty()) {
       s.Reorder({in.reduce[0], in.spatial.back()});
       s.Vectorize(s.GetLoops(s.DecomposeReduction(*it, in.reduce[0])).back());

@@ -601,6 +601,16 @@ TEST(Kernel, RowsOfOpenSizes) {
   Check(rows, "rows", 1e-6, TestMachine(), kAllPoints);
 }
 
+// Lanes across rows are across those of the axes around an axis of one.
+TEST(Kernel, RowsBehindAnAxisOfOne) {
+  for (const std::vector<int64_t>& x : {std::vector<int64_t>{17, 1, 3}, {1, 1, 3}, {1, 3}})
+    Check(SoftmaxOf(F32(x), static_cast<int64_t>(x.size()) - 1), "rows", 1e-6, TestMachine(),
+          kAllPoints);
+  Case open = SoftmaxOf(F32({17, 1, 4}), 2);
+  open.inputs[0] = Open(F32({17, 1, 4}), 2, &open);
+  Check(open, "rows", 1e-6, TestMachine(), kAllPoints);
+}
+
 TEST(Kernel, Rows) {
   for (int64_t n : {1, 7, 8, 9, 16, 17, 64, 100}) {
     Check(SoftmaxOf(F32({2, 3, n}), 2), "rows", 1e-6);
