@@ -45,6 +45,13 @@ Operand DefineWindow(const OpContext& op);
 Operand DefineContraction(const OpContext& op);
 Operand DefineWinograd(const OpContext& op);
 
+/// The node's `axis`, which is not negative.
+size_t AxisOf(const graph::Node& node);
+/// An index of data, which counts from the end of `dim` where it is negative.
+Expr FromEnd(const Expr& raw, const Expr& dim);
+/// What a scatter combines an update with what is there by: add, mul, max or min.
+BinaryOp CombinerOf(const std::string& reduction);
+
 /// Lower and upper ends of a type: -inf/+inf, INT_MIN/INT_MAX, false/true.
 Expr LowestOf(DType type);
 Expr HighestOf(DType type);

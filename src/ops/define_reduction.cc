@@ -360,10 +360,18 @@ static Operand DefineLayerNorm(const OpContext& op) {
           }};
 }
 
-// What an index of data counts from the end where it is negative.
-static Expr FromEnd(const Expr& raw, const Expr& dim) {
+size_t AxisOf(const graph::Node& node) { return static_cast<size_t>(node.attrs.GetInt("axis")); }
+
+Expr FromEnd(const Expr& raw, const Expr& dim) {
   const Expr i = CastExpr::Make(DType::Index(), raw);
   return Select::Make(Lt(i, IndexConst(0)), i + dim, i);
+}
+
+BinaryOp CombinerOf(const std::string& reduction) {
+  return reduction == "add"   ? BinaryOp::kAdd
+         : reduction == "mul" ? BinaryOp::kMul
+         : reduction == "max" ? BinaryOp::kMax
+                              : BinaryOp::kMin;
 }
 
 // For each element all updates along the axis are looked at: those whose index is its place are
@@ -410,11 +418,8 @@ static Operand DefineScatter(const OpContext& op) {
     const Expr here = x.at(out), update = updates.at(source(out, j.var));
     // What a reduction begins with changes nothing for the others: 0, 1, and what is there.
     const Expr none = adds ? MakeConst(x.dtype, 0) : multiplies ? MakeConst(x.dtype, 1) : here;
-    const BinaryOp combiner = adds                 ? BinaryOp::kAdd
-                              : multiplies         ? BinaryOp::kMul
-                              : reduction == "max" ? BinaryOp::kMax
-                                                   : BinaryOp::kMin;
-    return te::Body(Select::Make(goes_there(out, j.var), update, none), {j}, combiner, here);
+    return te::Body(Select::Make(goes_there(out, j.var), update, none), {j}, CombinerOf(reduction),
+                    here);
   }));
 }
 

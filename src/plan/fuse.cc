@@ -44,6 +44,7 @@
 #include "plan/fuse.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -190,12 +191,13 @@ class Fuser {
     });
   }
 
-  // Where bytes leave the group that made them, others may read them.
-  bool IsApart(NodeId widens) const {
-    const ValueId bytes = bytes_of_[static_cast<size_t>(Out(widens))];
-    const NodeId made = bytes == kNoValue ? kNoNode : g_.value(bytes).producer;
-    return made == kNoNode ||
-           group_of_[static_cast<size_t>(made)] != group_of_[static_cast<size_t>(widens)];
+  // Whether bytes are made wider that leave the group which made them, so that others may read
+  // them.
+  bool IsWidenedApart(ValueId v) const {
+    if (widened_tree_[static_cast<size_t>(v)] == 0) return false;
+    const NodeId made = g_.value(bytes_of_[static_cast<size_t>(v)]).producer;
+    return made == kNoNode || group_of_[static_cast<size_t>(made)] !=
+                                  group_of_[static_cast<size_t>(g_.value(v).producer)];
   }
 
   static bool SameDims(const TensorType& a, const TensorType& b) {
@@ -331,11 +333,10 @@ class Fuser {
     std::sort(nodes->begin(), nodes->end());
   }
 
-  // Likewise what costs little to compute, by `trees`, and is read by elements: not by the anchor,
-  // whose algorithms want values as they lie. kNoNode: there is none. Where bytes are made and made
-  // wider in one group, what that gives out is read.
-  void AddCheap(const std::vector<size_t>& trees, NodeId anchor, std::vector<NodeId>* nodes) const {
-    const bool widens = &trees == &widened_tree_;
+  // Likewise what costs little to compute and is read by elements: not by the anchor, whose
+  // algorithms want values as they lie. kNoNode: there is none.
+  void AddCheap(const std::function<bool(ValueId)>& is_cheap, NodeId anchor,
+                std::vector<NodeId>* nodes) const {
     std::vector<NodeId> pending = *nodes;
     std::vector<ValueId> of_anchor;
     if (anchor != kNoNode) of_anchor = g_.node(anchor).inputs;
@@ -344,10 +345,9 @@ class Fuser {
       pending.pop_back();
       if (reader == anchor) continue;
       for (ValueId v : g_.node(reader).inputs) {
-        if (v == kNoValue || trees[static_cast<size_t>(v)] == 0) continue;
+        if (v == kNoValue || !is_cheap(v)) continue;
         if (std::find(of_anchor.begin(), of_anchor.end(), v) != of_anchor.end()) continue;
         const NodeId p = g_.value(v).producer;
-        if (widens && !IsApart(p)) continue;
         if (std::find(nodes->begin(), nodes->end(), p) != nodes->end()) continue;
         nodes->push_back(p);
         pending.push_back(p);
@@ -390,11 +390,13 @@ class Fuser {
     std::vector<NodeId> members = nodes;
     AddSmallValues(g_, small_, groups_, group_of_, &members);
     if (!constant_[static_cast<size_t>(Out(seed))])
-      AddCheap(widened_tree_, anchored ? seed : kNoNode, &members);
+      AddCheap([this](ValueId v) { return IsWidenedApart(v); }, anchored ? seed : kNoNode,
+               &members);
     if (anchored) {
       AddViews(seed, &members);
     } else {
-      AddCheap(known_tree_, kNoNode, &members);
+      AddCheap([this](ValueId v) { return known_tree_[static_cast<size_t>(v)] > 0; }, kNoNode,
+               &members);
     }
     if (members.size() == 1) return g_.node(members[0]);
     Node fused;

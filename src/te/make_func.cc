@@ -175,7 +175,7 @@ class BlockBuilder {
     return Wrap();
   }
 
-  // Anywhere along an axis, unless the place there is a variable of the block.
+  // What it writes is anywhere along an axis, unless the place there is a variable of the block.
   Stmt BuildScatter(const ScatterNode& scatter) {
     Indices step;  // in what is kept
     for (const Axis& a : scatter.apart) {

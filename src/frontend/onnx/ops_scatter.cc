@@ -333,16 +333,17 @@ Status ImportNonMaxSuppression(OpContext& c) {
   };
   const Val overlap = scalar(3, type);
   const Expr batches = scores.dim(0), classes = scores.dim(1), all = scores.dim(2);
+  const Val least = f.In(4) ? scalar(4, type) : Val();
   Expr n = all;
   Val ordered = scores;
-  if (f.In(4)) {
-    const Val suffices = scores > scalar(4, type);  // not NaN, which TopK puts first
+  if (least) {
+    const Val suffices = scores > least;  // not NaN, which TopK puts first
     n = graph::DimMin(
         SizeOf(Reduce("max", Sum(Cast(suffices, kI64), {2}, false), {0, 1}, false), all), all);
     ordered = Where(suffices, scores, -std::numeric_limits<double>::infinity());
   }
   const auto [ranked, order] = TopK(ordered, 2, n);
-  const Val good = f.In(4) ? ranked > scalar(4, type) : Equal(ranked, ranked);
+  const Val good = least ? ranked > least : Equal(ranked, ranked);
   const Expr rounds = SizeOf(Min(Max(scalar(2, kI64), 0), NumberOf(f, n)), n);
   const auto corners_of = [&](const Val& x, int64_t axis, const Expr& size) {
     return Expand(Unsqueeze(x, axis), {batches, classes, size, IndexConst(4)});

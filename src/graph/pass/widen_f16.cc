@@ -187,7 +187,7 @@ class Widener {
     for (size_t i = 0; i < dims.size(); ++i) {
       const auto size = AsInt(dims[i]);
       if (!size) return true;
-      if (i != k) rows *= std::min(*size, kFewRows + 1), rows = std::min(rows, kFewRows + 1);
+      if (i != k) rows = std::min(rows * std::min(*size, kFewRows + 1), kFewRows + 1);
     }
     return rows <= kFewRows;
   }

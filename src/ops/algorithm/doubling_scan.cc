@@ -31,8 +31,6 @@ Space SpaceOf(const Site&) { return {}; }
 
 std::vector<Want> Wants(const Site&, const Point&) { return {}; }
 
-size_t AxisOf(const graph::Node& node) { return static_cast<size_t>(node.attrs.GetInt("axis")); }
-
 // The powers of two below `size`, rising.
 std::vector<int64_t> Doublings(int64_t size) {
   std::vector<int64_t> out;

@@ -22,8 +22,6 @@ namespace {
 
 constexpr graph::OpKind kOps[] = {graph::OpKind::kScatter};
 
-size_t AxisOf(const graph::Node& node) { return static_cast<size_t>(node.attrs.GetInt("axis")); }
-
 bool IsFor(const Site& site) {
   return site.machine.warp == 0 && !IsZero(site.input(2).dims[AxisOf(site.node())]);
 }
@@ -49,21 +47,6 @@ WorkDescription Work(const Site& site, const Point&) {
   return work;
 }
 
-// What an index counts from the end where it is negative.
-Expr FromEnd(const Expr& raw, const Expr& dim) {
-  const Expr i = CastExpr::Make(DType::Index(), raw);
-  return Select::Make(Lt(i, IndexConst(0)), i + dim, i);
-}
-
-Expr Combined(const std::string& reduction, const Expr& before, const Expr& update) {
-  if (reduction == "none") return update;
-  const BinaryOp op = reduction == "add"   ? BinaryOp::kAdd
-                      : reduction == "mul" ? BinaryOp::kMul
-                      : reduction == "max" ? BinaryOp::kMax
-                                           : BinaryOp::kMin;
-  return Binary::Make(op, before, update);
-}
-
 // Sums and products of narrow floats are rounded once.
 DType WorkType(DType type, const std::string& reduction) {
   return reduction == "add" || reduction == "mul" ? graph::AccumulatorOf(type) : type;
@@ -83,19 +66,20 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
   const BlockRole role = by_rows ? BlockRole::kRowUpdates : BlockRole::kUpdates;
   const te::Tensor begun = te::Compute(group.Mark(op.name + "_begun", BlockRole::kAnchor),
                                        op.out.dims, [&](const Indices& i) { return x.at(i); });
-  const te::Tensor updated =
-      te::Scatter(group.Mark(op.name + "_updated", role), begun, columns, step,
-                  [&](const Indices& column) -> te::ScatterBody {
-                    Indices from = column;
-                    from.insert(from.begin() + static_cast<long>(axis), step.var);
-                    const Expr at = FromEnd(BroadcastAt(indices, from, updates.dims), x.dims[axis]);
-                    Indices to = from;
-                    to[axis] = at;
-                    const auto next = [&, from](const Expr& before) {
-                      return Combined(reduction, before, updates.at(from));
-                    };
-                    return {to, And(Ge(at, IndexConst(0)), Lt(at, x.dims[axis])), next};
-                  });
+  const te::Tensor updated = te::Scatter(
+      group.Mark(op.name + "_updated", role), begun, columns, step,
+      [&](const Indices& column) -> te::ScatterBody {
+        Indices from = column;
+        from.insert(from.begin() + static_cast<long>(axis), step.var);
+        const Expr at = FromEnd(BroadcastAt(indices, from, updates.dims), x.dims[axis]);
+        Indices to = from;
+        to[axis] = at;
+        const auto next = [&, from](const Expr& before) {
+          const Expr update = updates.at(from);
+          return reduction == "none" ? update : Binary::Make(CombinerOf(reduction), before, update);
+        };
+        return {to, And(Ge(at, IndexConst(0)), Lt(at, x.dims[axis])), next};
+      });
   return As(op.out.dtype, Read(updated));
 }
 

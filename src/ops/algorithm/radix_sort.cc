@@ -29,8 +29,6 @@ namespace {
 constexpr graph::OpKind kOps[] = {graph::OpKind::kTopK};
 constexpr const char* kDigit = "digit_bits";
 
-size_t AxisOf(const graph::Node& node) { return static_cast<size_t>(node.attrs.GetInt("axis")); }
-
 // Floating point that is narrower than any number of the machine sorts as f32.
 DType Sorted(DType type) {
   if (type.IsFloat() && type.bits < 16) return DType::Float(32);
