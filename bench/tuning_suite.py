@@ -5,12 +5,12 @@
                           [--trials 64] [--exhaustive 1000] [--only WORD] [--part 0:40] [--profile P]
 
 Every kernel of bench/tuning_suite.txt, or of another FILE (tuning_suite_gpu.txt has those for GPUs), is tuned into an empty log with --trials
-candidates, failures included. Then its space is tried: equal loop IR counts once; up to --exhaustive kernels all of them, else so many, of all structures alike,
-and then what is one knob away from the best 16 of those. At the end the best 16, the choice without trials, that after the trials and
+candidates, failures included. Then its space is tried: equal loop IR counts once; up to --exhaustive points all of them, else so many, a quarter of them leaders
+and the others of all structures alike, and then what is one knob away from the best --neighbours-of of those. At the end the best 16, the choice without trials, that after the trials and
 whatever has led race once more, all against one of them, and that race alone counts: its best over each of the two choices, as percentages. So what
 is compared ran within the same minute, in pairs (docs/tuning.md), and a machine that does other things gives much the same. A kernel
 with a space of one point is its own best; it is counted, and the means are given without such kernels, too. Of kernels whose noise is
-above --noisy two at most are left out, by name. Printed are points, kernels that these are, and how many of them were tried. Last it says what a
+above --noisy two at most are left out, by name. Printed are points, kernels that these are where all were tried, and how many were tried. Last it says what a
 trial takes: building a candidate, and which part of the time was not spent in timed bursts, for kernels of a millisecond and more.
 
 With --folder everything stays there, and whoever is killed goes on where it was: rows that are done are not measured again, and logs
@@ -109,7 +109,7 @@ def measured(number, name, text, logs, args):
         lines.write_text("\n".join(x for x in exported if kernel in x) + "\n")
         log_command(args, "merge", log, lines)
     limit = ["--time-limit", args.time_limit] if args.time_limit else []
-    last = tune(text, log, args, "--exhaustive", args.exhaustive, "--finals", 16, *limit, *(["--trials", args.samples] if args.samples else []))
+    last = tune(text, log, args, "--exhaustive", args.exhaustive, "--neighbours-of", args.neighbours_of, "--finals", 16, *limit, *(["--trials", args.samples] if args.samples else []))
     b = last["tasks"][0]
     ratios = {f["point"]: f["ratio"] for f in b["finals"]}
     best = min(ratios.values())
@@ -130,7 +130,7 @@ def summary(rows, args):
         print(f"left out, for its noise of {r['noise']:.1%}: {r['kernel']}")
     for r in noisy[2:]:
         print(f"counted in spite of its noise of {r['noise']:.1%}: {r['kernel']}")
-    print(f"{sum(r['covered'] for r in rows)} kernels tried of {sum(r['distinct'] for r in rows)}, which are {sum(r['points'] for r in rows)} points")
+    print(f"{sum(r['covered'] for r in rows)} kernels tried, of spaces of {sum(r['points'] for r in rows)} points")
     for of, what in ((quiet, "kernels"), ([r for r in quiet if r["points"] > 1], "of these with a choice")):
         for key, when in (("zero", "without trials"), ("few", f"after {args.trials} trials"), ("after", f"after {args.trials} trials and the others'")):
             parts = [r[key] for r in of if key in r]
@@ -154,6 +154,7 @@ def main():
     parser.add_argument("--target", default="llvm")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--exhaustive", type=int, default=1000)
+    parser.add_argument("--neighbours-of", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=0.5, help="for timing one candidate, at most")
     parser.add_argument("--time-limit", default="", help="for the space of each kernel, as 30s")
     parser.add_argument("--samples", type=int, default=0, help="of each space, at most; 0: what --exhaustive says")
@@ -201,7 +202,7 @@ def run(args):
         r = done["row"]
         rows.append(r)
         after = f"{r['after']:.1%}" if "after" in r else ""
-        print(f"{name:<44} {r['points']:>6} {r['distinct']:>10} {r['covered']:>6} {r.get('us', 0):>10.2f} {r['zero']:>7.1%} {r['few']:>7.1%} {after:>7} {r['noise']:>7.2%} "
+        print(f"{name:<44} {r['points']:>6} {r['distinct'] or '':>10} {r['covered']:>6} {r.get('us', 0):>10.2f} {r['zero']:>7.1%} {r['few']:>7.1%} {after:>7} {r['noise']:>7.2%} "
               f"{r['failed']:>6}  {r.get('first', 'one way')} | {r.get('best', '')}", flush=True)
         if args.json:
             args.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -74,6 +74,7 @@ int TuneFunction(const Arguments& args, const Common& common) {
       .how = o.how, .log = o.log, .trace = args.trace, .json = args.json, .quiet = args.quiet};
   how.tuning.searcher = args.searcher;
   static_cast<tune::Limits&>(how.tuning.session) = o.session;
+  how.tuning.jobs = o.how.jobs;
   // Who gives no number wants an end all the same.
   if (how.tuning.session.trials == 0 && how.tuning.session.seconds == 0)
     how.tuning.session.trials = 64;
@@ -151,9 +152,15 @@ Run AddTune(CLI::App& app, const Common& common) {
       ->check(AtLeast(0));
   verb->add_option("--exhaustive", session.exhaustive,
                    "instead of searching, try all points of each kernel where they are no more "
-                   "than this; else so many of all structures, and the neighbours of the best 16")
+                   "than this; else so many, a quarter of them the best predicted and the others "
+                   "of all structures, and then the neighbours of the best")
       ->group(measuring)
       ->check(AtLeast(1));
+  verb->add_option("--neighbours-of", session.neighbours_of,
+                   "with --exhaustive: how many of the best these are; 0: there are none")
+      ->group(measuring)
+      ->check(AtLeast(0))
+      ->capture_default_str();
   verb->add_option("--worker-time", args->worker_limit,
                    "a candidate that has not answered after so long has failed")
       ->group(measuring)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,8 +24,17 @@ namespace tenon::driver {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Of a session's time, for near-ties in fusion after it.
 constexpr double kFusionsOfSession = 0.5;
+// Of a limit of time for a whole network: until when its kernels are tuned, and its fusions; the
+// rest is for building and racing the network.
+constexpr double kKernelsUntil = 0.7, kFusionsUntil = 0.85;
+
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 bool IsGraphText(const std::string& path) {
   const Expected<MappedFile> file = MappedFile::Open(path);
@@ -105,6 +115,7 @@ Expected<Planned> PlannedOf(const CompileOptions& how, const Target& target,
 }
 
 Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool>& stop) {
+  const Clock::time_point start = Clock::now();
   TN_ASSIGN_OR_RETURN(const Target target, CheckOptions(options.how));
   TN_RETURN_IF_ERROR(CheckRunsHere(target));
   TN_ASSIGN_OR_RETURN(Planned planned, PlannedOf(options.how, target, options.log));
@@ -124,10 +135,12 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
   session.team = TeamOf(machine);
   session.far_weights = planned.far_weights;
   TN_ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
-                      Workbench::Make(target, {.program = options.worker,
-                                               .team = session.team,
-                                               .most_bytes = options.worker_bytes,
-                                               .time_limit = options.worker_seconds}));
+                      Workbench::Make(target,
+                                      {.program = options.worker,
+                                       .team = session.team,
+                                       .most_bytes = options.worker_bytes,
+                                       .time_limit = options.worker_seconds},
+                                      options.how.jobs));
   TN_ASSIGN_OR_RETURN(const std::string no_device, bench->FindDevice());
   if (!no_device.empty()) return MakeError("nothing can be measured here: " + no_device);
   std::optional<tune::Log> log;
@@ -135,6 +148,10 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
     TN_ASSIGN_OR_RETURN(tune::Log opened, tune::Log::Open(options.log));
     log.emplace(std::move(opened));
   }
+  constexpr double kLeast = 1e-3;  // 0 would be no limit
+  const double limit = options.session.seconds;
+  if (limit > 0)
+    session.seconds = std::max(kLeast, (whole ? kKernelsUntil : 1) * limit - Since(start));
   TuneReport report;
   Expected<tune::SessionState> state = tune::RunSession(
       tasks, machine, session, bench->tools(), bench->folder(), &*log, options.changed, stop);
@@ -144,9 +161,10 @@ Expected<TuneReport> TuneHere(const TuneOptions& options, const std::atomic<bool
   log.reset();
   if (whole && !stop) {
     NetworkRaces races;
+    double fusions = kFusionsOfSession * report.state.seconds;
+    if (limit > 0) fusions = std::min(fusions, kFusionsUntil * limit - Since(start));
     const Status raced =
-        RaceNetwork(options, machine, planned.far_weights, kFusionsOfSession * report.state.seconds,
-                    bench.get(), stop, &races);
+        RaceNetwork(options, machine, planned.far_weights, fusions, bench.get(), stop, &races);
     if (!raced) report.network_trouble = raced.errors()[0].message;
     report.fusions = std::move(races.fusions);
     report.network = races.whole;

@@ -157,6 +157,7 @@ Expected<std::unique_ptr<OpenKernel>> OpenKernel::OfSketches(const Module& defin
   if (!func->dims.empty())
     return MakeError(fmt::format("function {} cannot be tuned: its sizes are open", func->name));
   std::unique_ptr<OpenKernel> out(new OpenKernel(machine, definition));
+  out->open_.lowers_anywhere = rules.empty();  // rules of users belong to their thread
   TN_ASSIGN_OR_RETURN(
       sketch::Sketches sketches,
       sketch::Sketches::Of(definition, func->name, out->machine_, std::move(rules), most));
@@ -218,7 +219,7 @@ Expected<tune::KernelState> TuneKernel(const OpenKernel& kernel, const KernelTun
   measure::WorkerOptions worker = options.worker;
   worker.team = TeamOf(Machine::Of(kernel.target()));
   TN_ASSIGN_OR_RETURN(const std::unique_ptr<Workbench> bench,
-                      Workbench::Make(kernel.target(), worker));
+                      Workbench::Make(kernel.target(), worker, options.jobs));
   tune::KernelOptions session = options.session;
   session.bench.tools = &bench->tools();
   session.bench.folder = bench->folder();

@@ -71,6 +71,7 @@ struct KernelTuning {
   /// prices are wrong by on this machine. What cannot be read teaches nothing.
   std::vector<std::string> teachers;
   measure::WorkerOptions worker;  // `team` is found out
+  int jobs = 0;                   // threads that build for a device; 0: as many as there are CPUs
   /// Told of each trial; null: nobody.
   std::function<void(const tune::Trial&, const tune::KernelState&)> done;
 };

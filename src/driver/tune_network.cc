@@ -95,7 +95,8 @@ class NetworkBench {
     const auto inputs = InputsOf(program.parts[0]);
     if (!inputs) return Ok();
     inputs_ = *inputs;
-    TN_RETURN_IF_ERROR(RaceFusions(program.parts[0], fusion_seconds, &out->fusions));
+    if (fusion_seconds > 0)
+      TN_RETURN_IF_ERROR(RaceFusions(program.parts[0], fusion_seconds, &out->fusions));
     if (stop_) return Ok();
     return RaceWhole(program, &out->whole);
   }

@@ -23,8 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolderPrefix = "tenon-tune.";
-// Threads that build for a device: what is tried next is chosen so many trials too early.
-constexpr int kMostBuilders = 8;
 
 void RemoveLeftovers(const fs::path& parent) {
   std::error_code none;
@@ -98,11 +96,12 @@ int64_t TeamOf(const Machine& machine) {
   return machine.target->IsDevice() ? 1 : std::max<int64_t>(1, machine.workers);
 }
 
-Workbench::Workbench(const Target& target, const measure::WorkerOptions& worker, std::string folder)
+Workbench::Workbench(const Target& target, const measure::WorkerOptions& worker, int jobs,
+                     std::string folder)
     : target_(target), folder_(std::move(folder)), worker_(worker) {
   tools_.build = [this](const Module& module) { return LibraryOf(module, target_); };
   // What this CPU's cores do does not change what a device takes.
-  if (target_.IsDevice()) tools_.builders = std::min(AvailableCpus(), kMostBuilders);
+  if (target_.IsDevice()) tools_.builders = jobs > 0 ? jobs : AvailableCpus();
   tools_.race = [this](const measure::RaceRequest& request) { return worker_.Ask(request); };
 }
 
@@ -129,9 +128,10 @@ Expected<std::string> Workbench::FindDevice() {
 }
 
 Expected<std::unique_ptr<Workbench>> Workbench::Make(const Target& target,
-                                                     const measure::WorkerOptions& worker) {
+                                                     const measure::WorkerOptions& worker,
+                                                     int jobs) {
   TN_ASSIGN_OR_RETURN(std::string folder, MakeFolder());
-  return std::unique_ptr<Workbench>(new Workbench(target, worker, std::move(folder)));
+  return std::unique_ptr<Workbench>(new Workbench(target, worker, jobs, std::move(folder)));
 }
 
 Workbench::~Workbench() {

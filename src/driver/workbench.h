@@ -28,8 +28,10 @@ int64_t TeamOf(const Machine& machine);
 /// next one.
 class Workbench {
  public:
+  /// `jobs`: threads that build candidates for a device ahead; 0: as many as there are CPUs.
   static Expected<std::unique_ptr<Workbench>> Make(const Target& target,
-                                                   const measure::WorkerOptions& worker);
+                                                   const measure::WorkerOptions& worker,
+                                                   int jobs = 0);
   Workbench(const Workbench&) = delete;
   Workbench& operator=(const Workbench&) = delete;
   ~Workbench();
@@ -44,7 +46,8 @@ class Workbench {
   int64_t worker_starts() const { return worker_.starts(); }
 
  private:
-  Workbench(const Target& target, const measure::WorkerOptions& worker, std::string folder);
+  Workbench(const Target& target, const measure::WorkerOptions& worker, int jobs,
+            std::string folder);
 
   const Target target_;
   const std::string folder_;

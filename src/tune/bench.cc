@@ -32,7 +32,7 @@ void Remove(const Program& program) {
 }  // namespace
 
 Expected<Program> Bench::Written(const Building& building) {
-  TN_ASSIGN_OR_RETURN(const BuiltCandidate built, building());
+  TN_ASSIGN_OR_RETURN(const BuiltCandidate built, building.Wait());
   Program program{fmt::format("{}/{}.so", options_.folder, ++*options_.libraries), kFunction,
                   built.parameters};
   TN_RETURN_IF_ERROR(WriteFile(program.path, built.image));

@@ -21,7 +21,7 @@ namespace tenon::tune {
 struct SessionTools {
   /// A library of the module for this machine, in memory.
   BuildAhead::Build build;
-  /// Threads that build candidates while others run; 0: nothing is built meanwhile.
+  /// Threads that lower and build candidates while others run; 0: nothing is done meanwhile.
   int builders = 0;
   /// Errors end the session: no worker can be started.
   std::function<Expected<measure::RaceAnswer>(const measure::RaceRequest&)> race;

@@ -3,22 +3,33 @@
 #include <algorithm>
 #include <map>
 
+#include "tune/session.h"
+
 namespace tenon::tune {
 
-std::vector<size_t> SampleOf(const Task& task, const std::vector<size_t>& distinct, size_t most) {
-  if (distinct.size() <= most) return distinct;
+std::vector<size_t> SampleOf(const Task& task, size_t most) {
+  constexpr size_t kLeadersOf = 4;  // one in so many
+  const size_t all = task.candidates.size(), leaders = std::min(all, most / kLeadersOf);
+  std::vector<size_t> out = Leaders(task, all <= most ? all : leaders);
+  std::vector<bool> taken(all, false);
+  for (const size_t place : out) taken[place] = true;
+  for (size_t i = 0; i < all && out.size() < (all <= most ? all : leaders); ++i) {
+    if (!taken[i]) out.push_back(i);
+    taken[i] = true;
+  }
   std::map<size_t, std::vector<size_t>> strata;
-  for (const size_t place : distinct) strata[task.candidates[place].structure].push_back(place);
+  for (size_t i = 0; i < all; ++i) {
+    if (!taken[i]) strata[task.candidates[i].structure].push_back(i);
+  }
   // How many of each stratum: in turns, one each.
   std::map<size_t, size_t> shares;
-  for (size_t taken = 0; taken < most;) {
+  for (size_t left = std::min(all, most) - out.size(); left > 0;) {
     for (const auto& [structure, places] : strata) {
-      if (taken == most || shares[structure] == places.size()) continue;
+      if (left == 0 || shares[structure] == places.size()) continue;
       ++shares[structure];
-      ++taken;
+      --left;
     }
   }
-  std::vector<size_t> out;
   for (const auto& [structure, places] : strata) {
     const size_t share = shares[structure];
     for (size_t i = 0; i < share; ++i) out.push_back(places[i * places.size() / share]);

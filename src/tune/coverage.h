@@ -1,6 +1,6 @@
 // Which points stand for a whole space, where it is asked how good the best of it is. Of a space of
-// few kernels that is all of them; of another a sample by structure, and then what is one choice
-// away from the best of the sample.
+// few points that is all of them; of another a sample, and then what is one choice away from the
+// best of it.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,11 @@
 
 namespace tenon::tune {
 
-/// The points whose neighbours are tried, too.
-inline constexpr size_t kNeighboursOf = 16;
-
-/// At most `most` of a task's candidates, of which `distinct` are the places of those that are
-/// kernels of their own, in order: all of them, where they are no more; else of each structure in
-/// turn one, as long as it has some, spread evenly over its predicted times.
-std::vector<size_t> SampleOf(const Task& task, const std::vector<size_t>& distinct, size_t most);
+/// The places of at most `most` of a task's candidates, in order: all of them, where they are no
+/// more. Else a quarter are its leaders (session.h), and then the best predicted ones; of the
+/// others each structure in turn has one, as long as it has some, spread evenly over its predicted
+/// times.
+std::vector<size_t> SampleOf(const Task& task, size_t most);
 
 /// The places of the candidates that differ from this one in the value of one knob.
 std::vector<size_t> NeighboursOf(const Task& task, size_t place);

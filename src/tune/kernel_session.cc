@@ -65,7 +65,8 @@ class Session {
   Expected<KernelState> Run(const std::vector<Trial>& before) {
     if (options_.bench.log)
       TN_RETURN_IF_ERROR(options_.bench.log->AddKernel(kernel_.problem.kernel, kernel_.text));
-    if (kernel_.reference) TN_RETURN_IF_ERROR(bench_.SetReference(ahead_.Start(kernel_.reference)));
+    if (kernel_.reference)
+      TN_RETURN_IF_ERROR(bench_.SetReference(ahead_.Start(kernel_.reference, By())));
     TN_RETURN_IF_ERROR(Recall(before));
     const Status made = MakeTrials();
     for (const Queued& q : queue_) TN_RETURN_IF_ERROR(bench_.Withdraw(q.trial.record));
@@ -100,18 +101,24 @@ class Session {
     return options_.suspects.contains(kernel_.problem.Trace(pick));
   }
 
+  LoweredBy By() const {
+    return kernel_.lowers_anywhere ? LoweredBy::kBuilder : LoweredBy::kCaller;
+  }
+
   Status FillQueue() {
-    while (true) {
+    // Schedules that are made in this thread take time, too.
+    while (queue_.empty() || !IsOver()) {
       if (picks_.empty()) Ask();
       if (picks_.empty()) return Ok();
       const Pick& pick = picks_.front();
       if (!queue_.empty() && (IsAlone(pick) || IsAlone(queue_.back().trial.pick))) return Ok();
       Queued next{{pick, RecordOf(pick)}, {}};
       if (ahead_.threads() > 0) TN_RETURN_IF_ERROR(bench_.Announce(&next.trial.record));
-      next.candidate = ahead_.Start([this, pick] { return kernel_.lower(pick); });
+      next.candidate = ahead_.Start([this, pick] { return kernel_.lower(pick); }, By());
       queue_.push_back(std::move(next));
       picks_.pop_front();
     }
+    return Ok();
   }
 
   // For a batch, where nothing is queued, or builders would be idle.
@@ -142,7 +149,7 @@ class Session {
     }
     if (!best) return Ok();
     Record record = RecordOf(best->pick);
-    TN_RETURN_IF_ERROR(bench_.Open(ahead_.Start([&] { return kernel_.lower(best->pick); }),
+    TN_RETURN_IF_ERROR(bench_.Open(ahead_.Start([&] { return kernel_.lower(best->pick); }, By()),
                                    best->record.seconds, &record));
     if (record.outcome == kOk) Lead(best->pick, record);
     return Ok();

@@ -23,6 +23,8 @@ struct OpenKernel {
   int epoch = 1;  // of what makes its schedules; records of another one do not count
   SearchProblem problem;
   std::function<Expected<LoweredCandidate>(const Pick&)> lower;
+  /// Whether `lower` may be called by several threads at once, whichever they are.
+  bool lowers_anywhere = false;
   Lowering reference;  // null: answers are not compared
 };
 

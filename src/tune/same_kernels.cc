@@ -19,10 +19,9 @@ std::string IdentityOf(const LoweredCandidate& lowered) {
   return HashText(text).ToHex();
 }
 
-size_t SameKernels::FirstOf(size_t place, const Expected<LoweredCandidate>& lowered) {
+size_t SameKernels::FirstOf(size_t place, const Expected<std::string>& identity) {
   if (const auto known = first_.find(place); known != first_.end()) return known->second;
-  const size_t first =
-      lowered ? kernels_.emplace(IdentityOf(*lowered), place).first->second : place;
+  const size_t first = identity ? kernels_.emplace(*identity, place).first->second : place;
   return first_[place] = first;
 }
 

@@ -19,8 +19,10 @@ class SameKernels {
  public:
   /// The first candidate, of those that were asked about, that is the same kernel as this one:
   /// itself, where none was. One that cannot be lowered is a kernel of its own.
-  size_t FirstOf(size_t place, const Expected<LoweredCandidate>& lowered);
+  size_t FirstOf(size_t place, const Expected<std::string>& identity);
   bool Knows(size_t place) const { return first_.contains(place); }
+  /// The same of one that was asked about before.
+  size_t Known(size_t place) const { return first_.at(place); }
 
  private:
   std::map<std::string, size_t> kernels_;

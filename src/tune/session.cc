@@ -2,10 +2,11 @@
 // of its points. Invariants: an attempt that may kill is in the log before anything is done for it;
 // the incumbent of a task that is open has a time, and its library is in the folder.
 //
-// Attempts stand in a queue while they are built, as long as there are threads for that and one
-// longer; its head is raced. So what is tried next is chosen by what was known so many attempts
-// ago, whatever took how long: the same answers give the same session. A candidate that was under
-// way when a session died is queued alone, so that a second death is its own.
+// Attempts stand in a queue while they are lowered and built, as long as there are threads for that
+// and one longer; its head is raced, unless it turns out to be a kernel that was. So what is tried
+// next is chosen by what was known so many attempts ago, whatever took how long: the same answers
+// give the same session. A candidate that was under way when a session died is queued alone, so
+// that a second death is its own.
 #include "tune/session.h"
 
 #include <fmt/format.h>
@@ -35,6 +36,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kOpinionTrials = 8;
 // First choices that fail before a kernel is given up.
 constexpr int kMostFirstChoices = 4;
+// Of one kernel's candidates that the model chooses: so many are under way behind the one that is
+// raced, however many threads there are, since the choice is that much too early.
+constexpr int64_t kMostAhead = 8;
+// Of the time that trials take, for relayouts after them.
+constexpr double kRelayoutsOfTrials = 0.1;
 
 /// What came of a point.
 struct Known {
@@ -54,13 +60,15 @@ struct TaskRun {
   size_t next = 0;  // the point that most is expected of
   // What trees add to the model's opinion of each candidate; empty: there were none.
   std::vector<double> by_trees = {};
-  bool is_opening = false;  // its first choice is in the queue
-  SameKernels same = {};
-  std::map<size_t, Known> known = {};                 // by place
-  std::map<size_t, std::vector<size_t>> copies = {};  // of what is still in the queue
-  std::vector<size_t> sample = {};                    // of an exhaustive session
-  std::deque<size_t> cover = {};                      // what it has still to try
-  bool has_neighbours = false;                        // these are in it
+  bool is_opening = false;             // its first choice is in the queue
+  std::map<size_t, Known> known = {};  // by place
+  SameKernels same = {};               // of what was tried
+  // Which kernels those are that earlier sessions tried; asked for with the first attempt.
+  std::deque<std::pair<size_t, BuildAhead::Identity>> recalled = {};
+  bool is_recalled = false;
+  std::vector<size_t> sample = {};  // of an exhaustive session
+  std::deque<size_t> cover = {};    // what it has still to try
+  bool has_neighbours = false;      // these are in it
 };
 
 /// An attempt that is being built.
@@ -80,7 +88,7 @@ class Session {
           const std::function<void(const SessionState&)>& changed, const std::atomic<bool>& stop)
       : relayouts_(tasks.relayouts),
         machine_(machine),
-        options_(options),
+        options_(ForTrials(options, !tasks.relayouts.empty())),
         log_(log),
         changed_(changed),
         stop_(stop),
@@ -112,6 +120,12 @@ class Session {
   }
 
  private:
+  // The time is what the session takes with all that comes after trials.
+  static SessionOptions ForTrials(SessionOptions options, bool has_relayouts) {
+    if (has_relayouts) options.seconds /= 1 + kRelayoutsOfTrials;
+    return options;
+  }
+
   // ---- The queue ----
 
   Status MakeAttempts() {
@@ -121,9 +135,11 @@ class Session {
         state_.stopped = "every point has been tried";
         break;
       }
+      if (!Recalled(queue_.front().run)) continue;
       Queued next = std::move(queue_.front());
       queue_.pop_front();
-      TN_RETURN_IF_ERROR(next.opens ? Open(&next) : Try(&next));
+      TN_ASSIGN_OR_RETURN(const bool is_copy, TakeCopy(&next));
+      if (!is_copy) TN_RETURN_IF_ERROR(next.opens ? Open(&next) : Try(&next));
     }
     return Ok();
   }
@@ -132,27 +148,27 @@ class Session {
     const auto is_alone = [](const Queued& q) { return q.run->suspects.contains(q.place); };
     const size_t most = 1 + static_cast<size_t>(ahead_.threads());
     while (queue_.size() < most && (queue_.empty() || !is_alone(queue_.back()))) {
-      const auto run = std::max_element(
-          runs_.begin(), runs_.end(),
-          [](const auto& a, const auto& b) { return a.state.gain < b.state.gain; });
-      if (run == runs_.end() || run->state.gain <= 0) break;
+      TaskRun* run = nullptr;
+      for (auto& r : runs_) {
+        if (r.state.gain > (run ? run->state.gain : 0) && !IsFull(r)) run = &r;
+      }
+      if (!run || HasTrials() || stop_) break;
       const bool opens = !run->bench.is_open() && !run->is_opening;
       const size_t place = opens ? run->incumbent : run->next;
       if (!queue_.empty() && run->suspects.contains(place)) break;
-      if (HasTrials() || stop_) break;
-      Expected<LoweredCandidate> lowered = Lower(*run, place);
-      const size_t first = FirstOf(&*run, place, lowered);
-      // What was tried has a record of its own, whatever is the same.
-      if (first == place || run->known.contains(place)) {
-        TN_RETURN_IF_ERROR(Enqueue(&*run, place, opens, std::move(lowered)));
-        continue;
-      }
-      run->tried.insert(place);
-      TN_RETURN_IF_ERROR(Copy(&*run, first, place));
-      if (opens) NextChoice(&*run);
-      Consider(&*run);
+      TN_RETURN_IF_ERROR(Enqueue(run, place, opens));
     }
     return Ok();
+  }
+
+  int64_t QueuedOf(const TaskRun& run) const {
+    return std::count_if(queue_.begin(), queue_.end(),
+                         [&](const Queued& q) { return q.run == &run; });
+  }
+
+  bool IsFull(const TaskRun& run) const {
+    const bool is_chosen = run.leaders.empty() && options_.exhaustive == 0;
+    return is_chosen && QueuedOf(run) > kMostAhead;
   }
 
   // Whether those in the queue are all that may be made.
@@ -164,73 +180,86 @@ class Session {
 
   // ---- Points that are the same kernel ----
 
-  Expected<LoweredCandidate> Lower(const TaskRun& run, size_t place) {
-    const Clock::time_point start = Clock::now();
-    Expected<LoweredCandidate> out =
-        LowerCandidate(*run.task, run.task->candidates[place], machine_, options_.far_weights);
-    state_.spent.building += std::chrono::duration<double>(Clock::now() - start).count();
-    return out;
+  Lowering Lower(const TaskRun& run, size_t place) const {
+    return [task = run.task, place, this] {
+      return LowerCandidate(*task, task->candidates[place], machine_, options_.far_weights);
+    };
   }
 
-  // What earlier sessions tried comes before it.
-  size_t FirstOf(TaskRun* run, size_t place, const Expected<LoweredCandidate>& lowered) {
-    for (const auto& [earlier, known] : run->known) {
-      if (!run->same.Knows(earlier)) run->same.FirstOf(earlier, Lower(*run, earlier));
+  // What earlier sessions tried comes before anything of this one.
+  void Recall(TaskRun* run) {
+    if (run->is_recalled) return;
+    run->is_recalled = true;
+    for (const auto& [place, known] : run->known)
+      run->recalled.emplace_back(place, ahead_.Identify(Lower(*run, place)));
+  }
+  // Whether all of that is there; else the session is over.
+  bool Recalled(TaskRun* run) {
+    while (!run->recalled.empty()) {
+      if (IsOver()) return false;
+      TakeRecalled(run);
     }
-    return run->same.FirstOf(place, lowered);
+    return true;
+  }
+  void TakeRecalled(TaskRun* run) {
+    const auto& [place, identity] = run->recalled.front();
+    const Clock::time_point start = Clock::now();
+    run->same.FirstOf(place, identity.get());
+    state_.spent.building += std::chrono::duration<double>(Clock::now() - start).count();
+    run->recalled.pop_front();
+  }
+
+  // Whether the kernel is one that was tried, as another point, which its record then says. What
+  // was tried itself is no copy: it is to be the incumbent again.
+  Expected<bool> TakeCopy(Queued* next) {
+    TaskRun* run = next->run;
+    const bool is_tried = next->opens || run->bench.is_open();
+    if (!is_tried || run->known.contains(next->place)) return false;
+    const Clock::time_point start = Clock::now();
+    const size_t first = run->same.FirstOf(next->place, next->candidate.Identity());
+    state_.spent.building += std::chrono::duration<double>(Clock::now() - start).count();
+    if (first == next->place) return false;
+    if (!next->record.id.empty()) TN_RETURN_IF_ERROR(run->bench.Withdraw(next->record));
+    TN_RETURN_IF_ERROR(Copy(run, first, next->place));
+    if (next->opens) {
+      run->is_opening = false;
+      NextChoice(run);
+    }
+    Consider(run);
+    return true;
+  }
+
+  void Keep(const Queued& tried) {
+    TaskRun* run = tried.run;
+    if (!run->same.Knows(tried.place)) run->same.FirstOf(tried.place, tried.candidate.Identity());
+    run->known[tried.place] = {tried.record.outcome, tried.record.seconds, tried.record.noise};
   }
 
   // Plans ask for points, so the log says of each what is known of its kernel.
   Status Copy(TaskRun* run, size_t first, size_t place) {
-    const auto known = run->known.find(first);
-    if (known == run->known.end()) {
-      run->copies[first].push_back(place);
-      return Ok();
-    }
+    const Known known = run->known.at(first);
     const Candidate& c = run->task->candidates[place];
     Record record = RecordOf(*run, c);
     TN_RETURN_IF_ERROR(log_->Begin(&record));
-    record.outcome = known->second.outcome;
-    record.seconds = known->second.seconds;
-    record.noise = known->second.noise;
+    record.outcome = known.outcome;
+    record.seconds = known.seconds;
+    record.noise = known.noise;
     record.message = std::string(kCopyOf) + run->task->candidates[first].Trace();
     TN_RETURN_IF_ERROR(log_->Finish(record));
     if (record.outcome == kOk) Observe(*run, c, record.seconds);
     if (place == run->task->chosen && run->state.first_seconds <= 0)
       run->state.first_seconds = record.seconds;
-    run->known[place] = known->second;
+    run->known[place] = known;
     return Ok();
-  }
-
-  Status Learned(TaskRun* run, size_t place, const Record& record) {
-    run->known[place] = {record.outcome, record.seconds, record.noise};
-    const auto waiting = run->copies.extract(place);
-    if (waiting.empty()) return Ok();
-    for (const size_t copy : waiting.mapped()) TN_RETURN_IF_ERROR(Copy(run, place, copy));
-    return Ok();
-  }
-
-  // The places of the task's candidates that are kernels of their own.
-  std::vector<size_t> Distinct(const TaskRun& run) {
-    SameKernels same;
-    std::vector<size_t> out;
-    for (size_t i = 0; i < run.task->candidates.size(); ++i) {
-      if (same.FirstOf(i, Lower(run, i)) == i) out.push_back(i);
-    }
-    return out;
   }
 
   // ---- Exhaustive sessions ----
 
   void BeginCover(TaskRun* run) {
-    const std::vector<size_t> distinct = Distinct(*run);
-    run->sample = SampleOf(*run->task, distinct, static_cast<size_t>(options_.exhaustive));
+    run->sample = SampleOf(*run->task, static_cast<size_t>(options_.exhaustive));
     run->cover.assign(run->sample.begin(), run->sample.end());
-    // All of them: those that are the same as others get records, too.
-    run->has_neighbours = distinct.size() == run->sample.size();
-    for (size_t i = 0; run->has_neighbours && i < run->task->candidates.size(); ++i)
-      run->cover.push_back(i);
-    run->state.distinct = distinct.size();
+    run->has_neighbours =
+        run->sample.size() == run->task->candidates.size() || options_.neighbours_of == 0;
     run->state.sample = run->sample.size();
   }
 
@@ -256,7 +285,8 @@ class Session {
         order.emplace_back(seconds->second, place);
     }
     std::sort(order.begin(), order.end());
-    if (order.size() > kNeighboursOf) order.resize(kNeighboursOf);
+    const auto most = static_cast<size_t>(options_.neighbours_of);
+    if (order.size() > most) order.resize(most);
     for (const auto& [seconds, place] : order) {
       const std::vector<size_t> next = NeighboursOf(*run->task, place);
       run->cover.insert(run->cover.end(), next.begin(), next.end());
@@ -265,10 +295,12 @@ class Session {
 
   void CountCovered() {
     for (auto& run : runs_) {
+      Recall(&run);
+      while (!run.recalled.empty()) TakeRecalled(&run);
       std::set<size_t> kernels;
-      for (const auto& [place, known] : run.known)
-        kernels.insert(FirstOf(&run, place, Lower(run, place)));
+      for (const auto& [place, known] : run.known) kernels.insert(run.same.Known(place));
       run.state.covered = kernels.size();
+      if (run.known.size() == run.task->candidates.size()) run.state.distinct = kernels.size();
     }
   }
 
@@ -277,16 +309,15 @@ class Session {
       while (!run->cover.empty() && run->tried.contains(run->cover.front())) run->cover.pop_front();
     };
     pass();
-    const bool is_waiting =
-        std::any_of(queue_.begin(), queue_.end(), [&](const Queued& q) { return q.run == run; });
-    if (run->cover.empty() && !run->has_neighbours && !is_waiting) CoverNeighbours(run);
+    if (run->cover.empty() && !run->has_neighbours && QueuedOf(*run) == 0) CoverNeighbours(run);
     pass();
     if (run->cover.empty()) return;
     run->next = run->cover.front();
     run->state.gain = Gain(*run, SecondsOf(*run));
   }
 
-  Status Enqueue(TaskRun* run, size_t place, bool opens, Expected<LoweredCandidate> lowered) {
+  Status Enqueue(TaskRun* run, size_t place, bool opens) {
+    Recall(run);
     const Candidate& c = run->task->candidates[place];
     Queued next{.run = run,
                 .place = place,
@@ -302,7 +333,7 @@ class Session {
         next.reference = ahead_.Start([=, this] { return LowerDefinition(*run->task, machine_); });
     }
     run->tried.insert(place);
-    next.candidate = ahead_.Start([lowered = std::move(lowered)] { return lowered; });
+    next.candidate = ahead_.Start(Lower(*run, place));
     queue_.push_back(std::move(next));
     Consider(run);
     return Ok();
@@ -312,12 +343,11 @@ class Session {
 
   // What a layout gains in a kernel is measured, so what it costs between two of them is, too.
   Status MeasureRelayouts() {
-    constexpr double kOfSession = 0.1;
     const Clock::time_point start = Clock::now();
     const auto seconds = [](Clock::time_point since) {
       return std::chrono::duration<double>(Clock::now() - since).count();
     };
-    const double most = kOfSession * seconds(start_);
+    const double most = kRelayoutsOfTrials * seconds(start_);
     TN_ASSIGN_OR_RETURN(const LogContents contents, log_->Read());
     const History history = HistoryOf(contents);
     for (const Relayout& r : relayouts_) {
@@ -356,7 +386,7 @@ class Session {
       const KernelHistory* known = history.Find(run.task->kernel);
       if (!known || !run.state.trouble.empty() || stop_) continue;
       if (!run.bench.is_open()) {
-        TN_RETURN_IF_ERROR(Enqueue(&run, run.incumbent, true, Lower(run, run.incumbent)));
+        TN_RETURN_IF_ERROR(Enqueue(&run, run.incumbent, true));
         Queued first = std::move(queue_.back());
         queue_.pop_back();
         TN_RETURN_IF_ERROR(Open(&first));
@@ -368,25 +398,26 @@ class Session {
         if (seconds != known->seconds.end()) order.emplace_back(seconds->second, i);
       }
       std::sort(order.begin(), order.end());
+      Recall(&run);
+      while (!run.recalled.empty()) TakeRecalled(&run);
       std::vector<std::pair<size_t, Building>> racing;
       std::map<size_t, std::vector<std::string>> traces;  // of the same kernel
       int64_t kernels = 0;
       for (const auto& [seconds, place] : order) {
         const Candidate& c = run.task->candidates[place];
-        Expected<LoweredCandidate> lowered = Lower(run, place);
-        const size_t first = FirstOf(&run, place, lowered);
+        const size_t first = run.same.Known(place);
         const bool races = kernels < options_.finals || place == run.task->chosen ||
                            led.contains({run.task->kernel, c.Trace()}) || traces.contains(first);
         if (!races) continue;
         std::vector<std::string>& names = traces[first];
         if (names.empty()) {
           ++kernels;
-          racing.emplace_back(first,
-                              ahead_.Start([lowered = std::move(lowered)] { return lowered; }));
+          racing.emplace_back(first, ahead_.Start(Lower(run, place)));
         }
         names.push_back(c.Trace());
       }
       for (const auto& [first, candidate] : racing) {
+        if (stop_) break;
         const Expected<double> ratio = run.bench.Compare(candidate);
         if (!ratio) continue;
         for (const std::string& trace : traces[first])
@@ -428,7 +459,7 @@ class Session {
       if (const auto kin = known ? std::nullopt : BestOfKin(task, transfer))
         run.leaders.insert(run.leaders.begin(), *kin);
       std::reverse(run.leaders.begin(), run.leaders.end());
-      if (known) Recall(*known, &run);
+      if (known) Remember(*known, &run);
       run.state.first = task.candidates[task.chosen].Trace();
       if (options_.exhaustive > 0) BeginCover(&run);
     }
@@ -440,7 +471,7 @@ class Session {
     return Ok();
   }
 
-  void Recall(const KernelHistory& known, TaskRun* run) {
+  void Remember(const KernelHistory& known, TaskRun* run) {
     const Task& task = *run->task;
     for (size_t i = 0; i < task.candidates.size(); ++i) {
       const std::string trace = task.candidates[i].Trace();
@@ -681,7 +712,7 @@ class Session {
     const Candidate& c = run->task->candidates[first->place];
     Record& record = first->record;
     TN_RETURN_IF_ERROR(run->bench.Open(first->candidate, run->state.best_seconds, &record));
-    TN_RETURN_IF_ERROR(Learned(run, first->place, record));
+    Keep(*first);
     if (record.outcome != kOk) {
       if (++first_choices_[run] >= kMostFirstChoices) return GiveUp(run, record.message);
       NextChoice(run);
@@ -724,7 +755,7 @@ class Session {
     ++unlucky_;
     const double before = run->bench.seconds();
     TN_RETURN_IF_ERROR(run->bench.Try(next->candidate, &record));
-    TN_RETURN_IF_ERROR(Learned(run, next->place, record));
+    Keep(*next);
     std::string what;
     if (record.outcome != kOk) {
       ++run->state.failures;

@@ -37,7 +37,8 @@ struct SessionOptions : Limits {
   // Kernels are not searched: all points are tried where they are no more than this; else so many,
   // and then the neighbours of the best (coverage.h). 0: they are searched.
   int64_t exhaustive = 0;
-  AutotvmLog hints;  // of other compilers: what was good there is tried first
+  int64_t neighbours_of = 16;  // of these best ones
+  AutotvmLog hints;            // of other compilers: what was good there is tried first
 };
 
 /// A point in the final race of its kernel: its time over that of the kernel's best.
@@ -52,9 +53,10 @@ struct TaskState {
   int64_t launches = 1;
   double weight = 1;  // of its sizes
   size_t points = 0;
-  size_t distinct = 0;  // kernels that these are; 0: nobody asked, which takes lowering all of them
-  size_t sample = 0;    // of these, chosen to stand for them; without neighbours
-  size_t covered = 0;   // kernels that were tried, in all sessions; counted where distinct is
+  // Of exhaustive sessions:
+  size_t sample = 0;    // points that stand for all of them; without neighbours
+  size_t covered = 0;   // kernels that were tried, in all sessions; points may be the same one
+  size_t distinct = 0;  // kernels that all points are; 0: some were not tried, so nobody knows
   double first_seconds = 0, best_seconds = 0;  // of one launch; 0: not measured yet
   double bound = 0;  // what one launch takes at least, by the roofline (floor.h); 0: not known
   double noise = 0;
@@ -78,11 +80,11 @@ struct SessionState {
   std::string stopped;    // why it ended; "": it goes on
 };
 
-/// The state in which it ended. `changed` is told after each trial. `stop` ends it after the one
-/// that is under way. Errors: the log cannot be written, or no worker can be started; what was
-/// measured until then is in the log. `folder` takes libraries while they are needed. At the end
-/// relayouts between the kernels are measured that the log does not know, for a tenth of the
-/// session's time at most.
+/// The state in which it ended. `changed` is told after each trial. `stop` and the limit of time
+/// (which finals do not count in) end it after the one that is under way. Errors: the log cannot be
+/// written, or no worker can be started; what was measured until then is in the log. `folder` takes
+/// libraries while they are needed. At the end relayouts between the kernels are measured that the
+/// log does not know, for a tenth of the trials' time at most, within the limit.
 Expected<SessionState> RunSession(const Tasks& tasks, const Machine& machine,
                                   const SessionOptions& options, const SessionTools& tools,
                                   const std::string& folder, Log* log,

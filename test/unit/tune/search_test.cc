@@ -339,6 +339,26 @@ TEST_F(SessionTest, BuildAheadOfTheRace) {
   }
 }
 
+// Schedules of our own rules are made by the builders, and what is tried is the same.
+TEST_F(SessionTest, BuildersLowerWhatMayBeLoweredAnywhere) {
+  const std::vector<Trial> before = Run(nullptr, 10);
+  races_ = 0;
+  tools_.builders = 3;
+  kernel_.lowers_anywhere = true;
+  const auto lower = kernel_.lower;
+  const std::thread::id here = std::this_thread::get_id();
+  kernel_.lower = [&](const Pick& pick) {
+    EXPECT_NE(std::this_thread::get_id(), here);
+    return lower(pick);
+  };
+  const std::vector<Trial> after = Run(nullptr, 10);
+  ASSERT_EQ(after.size(), before.size());
+  for (size_t i = 0; i < after.size(); ++i) {
+    EXPECT_EQ(after[i].pick, before[i].pick);
+    EXPECT_EQ(after[i].record.outcome, before[i].record.outcome);
+  }
+}
+
 // All of a queue was under way when a session was killed. Each of them is tried alone, so another
 // kill is one's own, and no more than that one is banned.
 TEST_F(SessionTest, WhatWasUnderWayAtADeathIsTriedAlone) {

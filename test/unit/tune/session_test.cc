@@ -122,6 +122,72 @@ TEST_F(NetworkSessionTest, IsTheSameHoweverLongBuildsTake) {
   EXPECT_LE(most_, 4);
 }
 
+// Of one kernel no more is under way than the model may be behind, however many threads there are.
+TEST_F(NetworkSessionTest, ChoosesNoMoreThanABatchAhead) {
+  tasks_.resize(1);
+  failed_ = true;
+  slow_ = 5;
+  tools_.builders = 16;
+  Expected<Log> log = Log::Open(folder_ / "log");
+  ASSERT_TRUE(log);
+  SessionOptions options;
+  options.machine = std::string(32, 'a');
+  options.trials = 40;
+  options.leaders = 1;
+  size_t most = 0;
+  const auto race = tools_.race;
+  tools_.race = [&](const measure::RaceRequest& request) {
+    size_t now = 0;
+    for (const Record& r : log->Read()->records) now += r.outcome == kStarted;
+    most = std::max(most, now);
+    return race(request);
+  };
+  const std::atomic<bool> stop = false;
+  const Expected<SessionState> state =
+      RunSession(Tasks{tasks_, {}, {}}, machine_, options, tools_, folder_, &*log, nullptr, stop);
+  ASSERT_TRUE(state) << ToString(state.errors());
+  EXPECT_EQ(state->trials, 40);
+  EXPECT_EQ(most, 9U);
+}
+
+// However long building takes, and however much of it is under way.
+TEST_F(NetworkSessionTest, EndsWithinACandidatesTime) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kBuild = 0.2, kLimit = 0.5, kSlack = 0.25;
+  tools_.build = [&](const Module&) -> Expected<std::string> {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kBuild));
+    return std::string("image");
+  };
+  const auto seconds = [](Clock::time_point since) {
+    return std::chrono::duration<double>(Clock::now() - since).count();
+  };
+  failed_ = true;
+  for (const int builders : {0, 4}) {
+    for (const bool interrupts : {false, true}) {
+      tools_.builders = builders;
+      Expected<Log> log = Log::Open(folder_ / fmt::format("{}{}", builders, interrupts));
+      ASSERT_TRUE(log);
+      SessionOptions options;
+      options.machine = std::string(32, 'a');
+      options.seconds = interrupts ? 0 : kLimit;
+      std::atomic<bool> stop = false;
+      Clock::time_point asked = Clock::now() + std::chrono::milliseconds(500);
+      const auto changed = [&](const SessionState& s) {
+        if (!interrupts || s.trials < 2 || stop) return;
+        stop = true;
+        asked = Clock::now();
+      };
+      const Expected<SessionState> state = RunSession(Tasks{tasks_, {}, {}}, machine_, options,
+                                                      tools_, folder_, &*log, changed, stop);
+      ASSERT_TRUE(state) << ToString(state.errors());
+      EXPECT_EQ(state->stopped, interrupts ? "it was interrupted" : "its time is over");
+      // One waits for its own build; those beside it began no later.
+      EXPECT_LE(seconds(asked), 2 * kBuild + kSlack) << builders << interrupts;
+      for (const Record& r : log->Read()->records) EXPECT_NE(r.outcome, kStarted) << r.Trace();
+    }
+  }
+}
+
 // A product of few rows, of which some choices come to nothing.
 class SameKernelsTest : public NetworkSessionTest {
  protected:
@@ -141,7 +207,7 @@ class SameKernelsTest : public NetworkSessionTest {
       const Expected<LoweredCandidate> lowered =
           LowerCandidate(tasks_[0], tasks_[0].candidates[i], machine_, false);
       ASSERT_TRUE(lowered);
-      first_.push_back(same.FirstOf(i, lowered));
+      first_.push_back(same.FirstOf(i, IdentityOf(*lowered)));
       if (first_.back() == i) distinct_.push_back(i);
     }
   }
@@ -242,12 +308,14 @@ class SampledKernelsTest : public SameKernelsTest {
 TEST_F(SampledKernelsTest, AreASampleAndItsNeighboursWhereverASessionIsKilled) {
   constexpr size_t kSample = 24;  // of which the best 16 have neighbours
   ASSERT_GT(distinct_.size(), 2 * kSample);
-  const std::vector<size_t> sample = SampleOf(tasks_[0], distinct_, kSample);
+  const std::vector<size_t> sample = SampleOf(tasks_[0], kSample);
   ASSERT_EQ(sample.size(), kSample);
   std::set<size_t> structures, all;
   for (const size_t i : sample) structures.insert(tasks_[0].candidates[i].structure);
-  for (const size_t i : distinct_) all.insert(tasks_[0].candidates[i].structure);
-  EXPECT_EQ(structures.size(), std::min<size_t>(all.size(), kSample));
+  for (const Candidate& c : tasks_[0].candidates) all.insert(c.structure);
+  EXPECT_GE(structures.size(), std::min<size_t>(all.size(), kSample - kSample / 4));
+  for (const size_t leader : Leaders(tasks_[0], kSample / 4))
+    EXPECT_TRUE(std::binary_search(sample.begin(), sample.end(), leader));
 
   SessionOptions options;
   options.exhaustive = kSample;
