@@ -187,6 +187,46 @@ class Operators(unittest.TestCase):
         self.both("LinearClassifier", {"x": x}, [INT64, FLOAT], classlabels_ints=[0, 1, 2], post_transform="LOGISTIC",
                   coefficients=np.random.default_rng(1).normal(size=15).tolist(), intercepts=[0.1, -0.2, 0.3])
 
+    # ---- Trees ----
+
+    def grown(self, rng, targets_of_trees, uneven, prefix, several=False, modes=("BRANCH_LEQ",), features=4):
+        """Attributes of trees that were grown leaf by leaf, the k-th for targets_of_trees[k]; of several targets some leaves give nothing."""
+        lists = {k: [] for k in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")}
+        given = {k: [] for k in ("treeids", "nodeids", "ids", "weights")}
+        for tree, target in enumerate(targets_of_trees):
+            ways, leaves = {}, [0]
+            for _ in range(int(rng.integers(0, 9 if uneven else 4)) if uneven or tree else 3):
+                leaf = leaves.pop(-1 if uneven else 0)  # one path grows, or all do
+                ways[leaf] = (len(ways) * 2 + 1, len(ways) * 2 + 2)
+                leaves += ways[leaf]
+            for i in range(2 * len(ways) + 1):
+                yes, no = ways.get(i, (0, 0))
+                row = (tree, i, int(rng.integers(features)), str(rng.choice(modes)) if i in ways else "LEAF", float(rng.normal()) * (i in ways), yes, no, int(rng.integers(2)))
+                for name, value in zip(lists, row):
+                    lists[name].append(value)
+            for i in leaves[: len(leaves) - (len(leaves) > 3 and max(targets_of_trees) > 0)]:
+                for t in {target, (target + 1) % (max(targets_of_trees) + 1)} if several else {target}:
+                    for name, value in zip(given, (tree, i, t, float(rng.normal()))):
+                        given[name].append(value)
+        return {f"nodes_{k}": v for k, v in lists.items()} | {f"{prefix}_{k}": v for k, v in given.items()}
+
+    def test_forests(self):
+        # Trees of one depth and of several, each for a target of its own or not, as many for each target or not.
+        rng = np.random.default_rng(5)
+        of_trees = {"one": [0] * 7, "turns": [0, 1, 2] * 4, "some": [2, 0, 2, 0], "more of one": [0, 1, 1, 2, 1]}
+        for (_, of_tree), uneven, several, rows in itertools.product(of_trees.items(), (False, True), (False, True), (0, 1, 5)):
+            if rows != 5 and (several or not uneven):
+                continue
+            x = rng.normal(size=(rows, 4)).astype(np.float32)
+            x[rng.random(x.shape) < 0.1] = np.nan
+            modes = ("BRANCH_LEQ",) if rows != 5 else ("BRANCH_LEQ", "BRANCH_GT", "BRANCH_LT", "BRANCH_GTE")
+            for how in ("SUM", "AVERAGE", "MIN", "MAX")[:: 1 + several] if rows == 5 else ("MIN",) if rows == 0 else ("SUM",):
+                forest = self.grown(rng, of_tree, uneven, "target", several, modes)
+                self.both("TreeEnsembleRegressor", {"x": x}, [FLOAT], n_targets=max(of_tree) + 1, aggregate_function=how, **forest)
+            forest = self.grown(rng, of_tree, uneven, "class", several, modes)
+            labels, base = (list(range(max(of_tree) + 1)), {"base_values": [0.25, -0.5, 0.125]}) if max(of_tree) else ([0, 1], {})
+            self.both("TreeEnsembleClassifier", {"x": x}, [INT64, FLOAT], classlabels_int64s=labels, post_transform="SOFTMAX" if base else "LOGISTIC", **base, **forest)
+
     # ---- Maps ----
 
     # ONNX Runtime's Python takes few kinds of maps; what it does not take is compared with what is meant.

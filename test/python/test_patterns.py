@@ -72,6 +72,13 @@ class Patterns(unittest.TestCase):
 
     # ---- Branches ----
 
+    def test_lists_of_more_than_a_million(self):
+        # Forests have such: one list for each property of a node.
+        count = (1 << 20) + 3
+        main = graph([node("Constant", [], ["list"], value_ints=range(count)), node("Gather", ["list", "at"], ["y"])], [tensor("at", INT64, ["n"])],
+                     [tensor("y", INT64, ["n"])])
+        self.check(main, {"at": np.array([0, 1 << 20, count - 1])})
+
     def test_a_branch_that_gives_an_initializer(self):
         then = graph([], [], [tensor("a", FLOAT, [3])], [numbers("a", FLOAT, [1, 2, 3])])
         other = graph([node("ReduceSum", ["x", "axes"], ["b"], keepdims=0)], [], [tensor("b", FLOAT, [3])], [numbers("axes", INT64, [0])])

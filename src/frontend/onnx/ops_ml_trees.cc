@@ -5,16 +5,23 @@
 // tree has levels every tree of every row is at a leaf, and a step is the same gathers for all of
 // them:
 //
-//   at: i64[rows, trees]        begins at the roots
+//   at: i32[rows, trees]        begins at the roots
 //   value = x[row, feature[at]]
-//   at = where(value compares with split[at], yes[at], no[at])
+//   at = next[2 * at + (value compares with split[at])]
 //
-// What a leaf gives is a row of a table of weights. The table is checked here: places of nodes are
-// in it, and every tree ends.
+// Trees that leaf by leaf grew differ in depth: those that have ended take no part in further
+// steps.
+//
+// What a leaf gives is a number where each tree gives for one target, as boosted trees do: those of
+// a target are side by side then, and are put together. Otherwise it is a row of a table of
+// weights. The table of nodes is checked here: places of nodes are in it, and every tree ends.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <unordered_map>
 
 #include "frontend/onnx/ops_ml.h"
 
@@ -27,11 +34,14 @@ struct Ensemble {
   std::vector<int64_t> feature, mode, yes, no, roots;
   std::vector<bool> missing_is_yes;
   std::vector<double> split;
-  std::vector<std::vector<double>> members;  // of kMember
-  std::vector<double> weights;               // [nodes, targets]
-  std::vector<bool> gives;                   // whether a leaf has a weight there
+  std::unordered_map<int64_t, std::vector<double>> members;  // of nodes of kMember
+  struct Weight {
+    int64_t node, target;
+    double value;
+  };
+  std::vector<Weight> weights;
   int64_t targets = 1;
-  int64_t depth = 0;
+  std::vector<int64_t> height;  // of the nodes: how many steps there are below at most
 
   size_t size() const { return mode.size(); }
   // A leaf; where it goes is itself.
@@ -48,14 +58,14 @@ struct Ensemble {
     missing_is_yes.push_back(missing);
     yes.push_back(0);
     no.push_back(0);
-    members.emplace_back();
   }
 };
 
-// Finds the depth. Errors: nodes out of the table, and paths that come back to where they were.
+// Finds the heights. Errors: nodes out of the table, and paths that come back to where they were.
 Status CheckTrees(OpContext& c, Ensemble* e) {
   constexpr int kUnseen = -1, kOpen = -2;
-  std::vector<int64_t> height(e->size(), kUnseen);
+  std::vector<int64_t>& height = e->height;
+  height.assign(e->size(), kUnseen);
   for (int64_t root : e->roots) {
     if (root < 0 || root >= static_cast<int64_t>(e->size()))
       return c.Error("expected roots among {} nodes, but got {}", e->size(), root);
@@ -87,13 +97,8 @@ Status CheckTrees(OpContext& c, Ensemble* e) {
       }
       if (ready) height[at] = below + 1;
     }
-    e->depth = std::max(e->depth, height[static_cast<size_t>(root)]);
   }
   return Ok();
-}
-
-bool Uses(const Ensemble& e, int64_t mode) {
-  return std::find(e.mode.begin(), e.mode.end(), mode) != e.mode.end();
 }
 
 Val Numbers(const Formula& f, const std::vector<double>& list, DType type) {
@@ -101,9 +106,22 @@ Val Numbers(const Formula& f, const std::vector<double>& list, DType type) {
   return f.Of(f.builder().Constant(f.name(), t, graph::MakePayload(type, std::span(list))));
 }
 
+// A table of nodes; there are fewer than 2^26 of them.
+Val Places(const Formula& f, const std::vector<int64_t>& list) {
+  return Numbers(f, std::vector<double>(list.begin(), list.end()), DType::Int(32));
+}
+
+// How the nodes compare that are no leaves.
+std::vector<int64_t> ModesOf(const Ensemble& e) {
+  std::vector<int64_t> used;
+  for (int64_t m = kLeq; m < kLeaf; ++m) {
+    if (std::find(e.mode.begin(), e.mode.end(), m) != e.mode.end()) used.push_back(m);
+  }
+  return used;
+}
+
 // Whether values compare with the splits of the nodes that they are at.
-Val Compare(const Ensemble& e, int64_t mode, const Val& value, const Val& split,
-            const Val& members) {
+Val Compare(int64_t mode, const Val& value, const Val& split, const Val& members) {
   switch (mode) {
     case kLeq: return value <= split;
     case kLess: return value < split;
@@ -117,84 +135,238 @@ Val Compare(const Ensemble& e, int64_t mode, const Val& value, const Val& split,
   }
 }
 
-// The leaf of each tree that each row comes to: [rows, trees].
-Val Walk(const Formula& f, const Val& x, const Ensemble& e) {
-  const DType type = x.dtype();
-  const Val feature = f.Ints(e.feature), yes = f.Ints(e.yes), no = f.Ints(e.no);
-  const Val mode = f.Ints(e.mode), split = Numbers(f, e.split, type);
-  std::vector<Val> captured = {x, feature, yes, no, mode, split};
+// The lists of members, all of the longest one's length: NaN is equal to nothing.
+Val MembersOf(const Formula& f, const Ensemble& e, DType type) {
   size_t most = 1;
-  for (const auto& list : e.members) most = std::max(most, list.size());
-  if (Uses(e, kMember)) {  // lists of one length; NaN is equal to nothing
-    std::vector<double> all;
-    for (auto list : e.members) {
-      list.resize(most, std::numeric_limits<double>::quiet_NaN());
-      all.insert(all.end(), list.begin(), list.end());
+  for (const auto& [node, list] : e.members) most = std::max(most, list.size());
+  std::vector<double> all(e.size() * most, std::numeric_limits<double>::quiet_NaN());
+  for (const auto& [node, list] : e.members)
+    std::copy(list.begin(), list.end(), all.begin() + node * static_cast<int64_t>(most));
+  return Reshape(Numbers(f, all, type), {IndexConst(static_cast<int64_t>(e.size())),
+                                         IndexConst(static_cast<int64_t>(most))});
+}
+
+// Steps that the first trees take, which are the highest, from where all trees were left before.
+struct Stretch {
+  int64_t trees, steps;
+};
+
+// Heights, the largest first, as stretches: each ends where letting trees go spares most, and if
+// that is a fifth at least of what is left to do.
+std::vector<Stretch> StretchesOf(const std::vector<int64_t>& heights) {
+  std::vector<Stretch> out;
+  auto trees = static_cast<int64_t>(heights.size());
+  int64_t done = 0;
+  constexpr size_t kMost = 4;
+  while (trees > 0 && heights[0] > done) {
+    const int64_t all = trees * (heights[0] - done);
+    Stretch best{trees, heights[0] - done};
+    int64_t least = all - all / 5, left = 0;
+    for (int64_t k = 1; k < trees && out.size() + 1 < kMost; ++k) {
+      const int64_t cut = heights[static_cast<size_t>(k)];  // of the first that may end here
+      if (cut <= done) break;
+      const int64_t cost = trees * (cut - done) + k * (heights[0] - cut);
+      if (cost < least) least = cost, best = {trees, cut - done}, left = k;
     }
-    captured.push_back(Reshape(Numbers(f, all, type), {IndexConst(static_cast<int64_t>(e.size())),
-                                                       IndexConst(static_cast<int64_t>(most))}));
+    out.push_back(best);
+    done += best.steps, trees = left;
   }
+  return out;
+}
+
+// The leaf of each tree that each row comes to: i32[rows, trees]. `roots` are those of the trees in
+// any order. At a leaf it does not matter how it compares.
+Val Walk(const Formula& f, const Val& x, const Ensemble& e, const std::vector<int64_t>& roots) {
+  std::vector<size_t> order(roots.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto height = [&](size_t tree) { return e.height[static_cast<size_t>(roots[tree])]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return height(a) > height(b); });
+  std::vector<int64_t> heights;
+  for (size_t tree : order) heights.push_back(height(tree));
+  const std::vector<Stretch> stretches = StretchesOf(heights);
+  if (stretches.size() < 2) std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<int64_t> begins, back(roots.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    begins.push_back(roots[order[i]]);
+    back[order[i]] = static_cast<int64_t>(i);
+  }
+  const DType type = x.dtype();
+  std::vector<int64_t> ways(2 * e.size());
+  for (size_t i = 0; i < e.size(); ++i) ways[2 * i] = e.no[i], ways[2 * i + 1] = e.yes[i];
+  const std::vector<int64_t> modes = ModesOf(e);
+  std::vector<Val> captured;
+  auto capture = [&](const Val& v) {
+    captured.push_back(v);
+    return captured.size() - 1;
+  };
+  const size_t row = capture(x), feature = capture(Places(f, e.feature));
+  const size_t split = capture(Numbers(f, e.split, type)), next = capture(Places(f, ways));
+  const size_t mode = modes.size() > 1 ? capture(Places(f, e.mode)) : 0;
+  const bool by_member = !modes.empty() && modes.back() == kMember;
+  const size_t members = by_member ? capture(MembersOf(f, e, type)) : 0;
   const bool any_missing =
       std::find(e.missing_is_yes.begin(), e.missing_is_yes.end(), true) != e.missing_is_yes.end();
-  if (any_missing) {
-    std::vector<int64_t> flags;
-    for (bool b : e.missing_is_yes) flags.push_back(b ? 1 : 0);
-    captured.push_back(f.Ints(flags));
-  }
-  const Val begin =
-      Expand(f.Ints(e.roots), {x.dim(0), IndexConst(static_cast<int64_t>(e.roots.size()))});
+  const std::vector<int64_t> flags(e.missing_is_yes.begin(), e.missing_is_yes.end());
+  const size_t missing = any_missing ? capture(Places(f, flags)) : 0;
   auto step = [&](const Val&, const std::vector<Val>& carried, const std::vector<Val>& in) {
     const Val& at = carried[0];
-    const Val value = GatherElements(in[0], Gather(in[1], at, 0), 1);
-    const Val how = Gather(in[4], at, 0), by = Gather(in[5], at, 0);
-    const Val members = Uses(e, kMember) ? Gather(in[6], at, 0) : Val();
+    const Val value = GatherElements(in[row], Gather(in[feature], at, 0), 1);
+    const Val by = Gather(in[split], at, 0);
+    const Val how = modes.size() > 1 ? Gather(in[mode], at, 0) : Val();
+    const Val list = by_member ? Gather(in[members], at, 0) : Val();
     Val holds;
-    for (int64_t m = kLeq; m < kLeaf; ++m) {
-      if (!Uses(e, m)) continue;
-      const Val one = Compare(e, m, value, by, members);
+    for (int64_t m : modes) {
+      const Val one = Compare(m, value, by, list);
       holds = holds ? Where(Equal(how, static_cast<double>(m)), one, holds) : one;
     }
     if (any_missing)
-      holds = holds | (Apply(OpKind::kIsNan, value) & (Gather(in.back(), at, 0) > 0));
-    return std::vector<Val>{Where(holds, Gather(in[2], at, 0), Gather(in[3], at, 0))};
+      holds = holds | (Apply(OpKind::kIsNan, value) & (Gather(in[missing], at, 0) > 0));
+    return std::vector<Val>{Gather(in[next], at * 2 + Cast(holds, at.dtype()), 0)};
   };
-  Val at = begin;
-  if (e.depth > 0) at = Loop(f, IndexConst(e.depth), {begin}, captured, step)[0];
-  return at;
+  const auto count = static_cast<int64_t>(roots.size());
+  Val at = Expand(Places(f, begins), {x.dim(0), IndexConst(count)});
+  std::vector<Val> ended;  // of the trees behind those that go on, from the last ones
+  for (const Stretch& s : stretches) {
+    const int64_t before = *AsInt(at.dim(1));
+    if (s.trees < before) {
+      ended.push_back(Slice(at, 1, IndexConst(s.trees), IndexConst(before - s.trees)));
+      at = Slice(at, 1, IndexConst(0), IndexConst(s.trees));
+    }
+    at = Loop(f, IndexConst(s.steps), {at}, captured, step)[0];
+  }
+  if (ended.empty()) return at;
+  ended.push_back(at);
+  std::reverse(ended.begin(), ended.end());
+  return Gather(Concat(ended, 1), f.Ints(back), 1);
 }
 
-// Rows of a table [nodes, targets] for leaves: [rows, trees, targets].
-Val AtLeaves(const Formula& f, const Ensemble& e, const std::vector<double>& table, DType type,
-             const Val& leaves) {
-  const Val rows = Reshape(Numbers(f, table, type),
-                           {IndexConst(static_cast<int64_t>(e.size())), IndexConst(e.targets)});
-  return Gather(rows, leaves, 0);
+// The one target of each tree's leaves; nothing where a tree gives for several, or where trees
+// share so much that they are not to be walked one by one.
+std::optional<std::vector<int64_t>> TargetsOfTrees(const Ensemble& e) {
+  constexpr int64_t kNone = -1;
+  std::vector<int64_t> of_node(e.size(), kNone), seen(e.size(), kNone), of_tree;
+  for (const Ensemble::Weight& w : e.weights) {
+    int64_t& target = of_node[static_cast<size_t>(w.node)];
+    if (target != kNone && target != w.target) return std::nullopt;
+    target = w.target;
+  }
+  size_t walked = 0;
+  for (int64_t root : e.roots) {
+    const auto tree = static_cast<int64_t>(of_tree.size());
+    int64_t target = kNone;
+    std::vector<int64_t> open = {root};
+    while (!open.empty()) {
+      const auto at = static_cast<size_t>(open.back());
+      open.pop_back();
+      if (seen[at] == tree) continue;
+      seen[at] = tree;
+      if (++walked > 4 * e.size() + e.roots.size()) return std::nullopt;
+      if (e.mode[at] != kLeaf) {
+        open.insert(open.end(), {e.yes[at], e.no[at]});
+      } else if (of_node[at] != kNone) {
+        if (target != kNone && target != of_node[at]) return std::nullopt;
+        target = of_node[at];
+      }
+    }
+    of_tree.push_back(std::max<int64_t>(target, 0));
+  }
+  return of_tree;
+}
+
+// Which trees there are for each target that has some, all of them equally many.
+struct Grouping {
+  std::vector<int64_t> roots;    // target by target
+  std::vector<int64_t> targets;  // those that there are trees for, ascending
+};
+std::optional<Grouping> GroupByTarget(const Ensemble& e) {
+  const auto of_tree = TargetsOfTrees(e);
+  if (!of_tree || of_tree->empty()) return std::nullopt;
+  std::vector<size_t> order(of_tree->size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return (*of_tree)[a] < (*of_tree)[b]; });
+  Grouping g;
+  for (size_t tree : order) {
+    g.roots.push_back(e.roots[tree]);
+    if (g.targets.empty() || g.targets.back() != (*of_tree)[tree])
+      g.targets.push_back((*of_tree)[tree]);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t place = i * g.targets.size() / order.size();
+    if ((*of_tree)[order[i]] != g.targets[place]) return std::nullopt;
+  }
+  return g;
 }
 
 Val WithBase(const Formula& f, const Val& scores, const std::vector<double>& base) {
   return base.empty() ? scores : scores + Numbers(f, base, scores.dtype());
 }
 
-// Trees' results put together, and a number for each target added: [rows, targets]. A leaf that has
-// no weight for a target has no part in the least or the largest, and what no leaf gives is 0.
+// What leaves give, as they are reached: values[rows, …, trees, targets], and which of them there
+// are, where that is asked for.
+struct Given {
+  Val values, any;
+};
+
+// Trees' results put together along an axis. A leaf that has no weight for a target has no part in
+// the least or the largest, and what no leaf gives is 0.
+Val Combine(const std::string& how, const Given& given, int64_t axis, double trees) {
+  if (how == "AVERAGE") return Sum(given.values, {axis}, false) / trees;
+  if (how == "SUM") return Sum(given.values, {axis}, false);
+  const Val picked = Reduce(how == "MIN" ? "min" : "max", given.values, {axis}, false);
+  return Where(Reduce("max", given.any, {axis}, false) > 0, picked, 0);
+}
+
+// The weights as a table of `width` numbers for each node, at the leaves; `width` is 1 or that of
+// the targets.
+Given AtLeaves(const Formula& f, const Ensemble& e, const std::string& how, DType type,
+               const Val& leaves, int64_t width) {
+  const bool picks = how == "MIN" || how == "MAX";
+  std::vector<double> weights(e.size() * static_cast<size_t>(width), 0), gives;
+  if (picks) gives = weights;
+  auto place = [&](const Ensemble::Weight& w) {
+    return static_cast<size_t>(w.node * width + (width > 1 ? w.target : 0));
+  };
+  for (const Ensemble::Weight& w : e.weights) {
+    weights[place(w)] += w.value;
+    if (picks) gives[place(w)] = 1;
+  }
+  const double none = std::numeric_limits<double>::infinity() * (how == "MIN" ? 1 : -1);
+  for (size_t i = 0; i < gives.size(); ++i) {
+    if (gives[i] == 0) weights[i] = none;
+  }
+  auto table = [&](const std::vector<double>& list) {
+    if (list.empty()) return Val();
+    Val rows = Numbers(f, list, type);
+    if (width > 1)
+      rows = Reshape(rows, {IndexConst(static_cast<int64_t>(e.size())), IndexConst(width)});
+    return Gather(rows, leaves, 0);
+  };
+  return {table(weights), table(gives)};
+}
+
+// Trees' results put together, and a number for each target added: [rows, targets].
 Val Aggregate(const Formula& f, const Val& x, const Ensemble& e, const std::string& how,
               const std::vector<double>& base) {
-  const Val leaves = Walk(f, x, e);
-  const auto given = [&](const std::vector<double>& table) {
-    return AtLeaves(f, e, table, x.dtype(), leaves);
-  };
-  if (how == "AVERAGE") return WithBase(f, Reduce("mean", given(e.weights), {1}, false), base);
-  if (how == "SUM") return WithBase(f, Sum(given(e.weights), {1}, false), base);
-  const bool least = how == "MIN";
-  const double none = std::numeric_limits<double>::infinity() * (least ? 1 : -1);
-  std::vector<double> weights = e.weights, gives(weights.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    gives[i] = e.gives[i] ? 1 : 0;
-    if (!e.gives[i]) weights[i] = none;
+  const auto trees = static_cast<double>(e.roots.size());
+  const auto grouping = GroupByTarget(e);
+  if (!grouping) {
+    const Given given = AtLeaves(f, e, how, x.dtype(), Walk(f, x, e, e.roots), e.targets);
+    if (e.targets > 1) return WithBase(f, Combine(how, given, 1, trees), base);
+    return WithBase(f, Unsqueeze(Combine(how, given, 1, trees), 1), base);
   }
-  const Val picked = Reduce(least ? "min" : "max", given(weights), {1}, false);
-  const Val any = Reduce("max", given(gives), {1}, false) > 0;
-  return WithBase(f, Where(any, picked, 0), base);
+  const auto there = static_cast<int64_t>(grouping->targets.size());
+  const auto each = static_cast<int64_t>(e.roots.size()) / there;
+  const Val leaves =
+      Reshape(Walk(f, x, e, grouping->roots), {x.dim(0), IndexConst(there), IndexConst(each)});
+  Val scores = Combine(how, AtLeaves(f, e, how, x.dtype(), leaves, 1), 2, trees);
+  if (there < e.targets) {
+    std::vector<int64_t> from(static_cast<size_t>(e.targets), there);  // a column of zeros
+    for (int64_t i = 0; i < there; ++i) from[static_cast<size_t>(grouping->targets[i])] = i;
+    scores = Gather(Pad(scores, 1, 0, 1), f.Ints(from), 1);
+  }
+  return WithBase(f, scores, base);
 }
 
 Expected<std::string> AggregateName(OpContext& c, const std::string& name) {
@@ -202,22 +374,18 @@ Expected<std::string> AggregateName(OpContext& c, const std::string& name) {
   return c.Error("expected aggregate_function to be SUM, AVERAGE, MIN or MAX, but got '{}'", name);
 }
 
-// Weights may be large: nodes by targets.
-Status MakeWeights(OpContext& c, Ensemble* e) {
+// Weights may be a table: nodes by targets.
+Status CheckTargets(OpContext& c, const Ensemble& e) {
   constexpr size_t kMost = size_t{1} << 26;
-  if (e->targets < 1 || e->size() > kMost / static_cast<size_t>(e->targets))
+  if (e.targets < 1 || e.size() > kMost / static_cast<size_t>(e.targets))
     return c.Error("expected at most {} nodes times results", kMost);
-  e->weights.assign(e->size() * static_cast<size_t>(e->targets), 0);
-  e->gives.assign(e->weights.size(), false);
   return Ok();
 }
 
 Status AddWeight(OpContext& c, Ensemble* e, int64_t node, int64_t target, double weight) {
   if (target < 0 || target >= e->targets)
     return c.Error("expected results below {}, but got {}", e->targets, target);
-  const auto at = static_cast<size_t>(node * e->targets + target);
-  e->weights[at] += weight;
-  e->gives[at] = true;
+  e->weights.push_back({node, target, weight});
   return Ok();
 }
 
@@ -280,20 +448,26 @@ Expected<Ensemble> ReadOldEnsemble(OpContext& c, const std::string& prefix, int6
   if (values.size() != n) return c.Error("expected {} entries in nodes_values", n);
   if (missing && !missing->empty() && missing->size() != n)
     return c.Error("expected {} entries in nodes_missing_value_tracks_true", n);
-  std::map<std::pair<int64_t, int64_t>, int64_t> places;
+  // Where each node of each tree is; converters write them in this order.
+  std::vector<std::array<int64_t, 3>> places(n);
+  for (size_t i = 0; i < n; ++i) places[i] = {trees[i], nodes[i], static_cast<int64_t>(i)};
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < n; ++i) {
+    if (places[i][0] == places[i - 1][0] && places[i][1] == places[i - 1][1])
+      return c.Error("node {} of tree {} is defined twice", places[i][1], places[i][0]);
+  }
   for (size_t i = 0; i < n; ++i) {
     const auto mode = kModes.find(modes[i]);
     if (mode == kModes.end()) return c.Error("unknown mode '{}' of node {}", modes[i], nodes[i]);
-    if (!places.emplace(std::pair(trees[i], nodes[i]), static_cast<int64_t>(i)).second)
-      return c.Error("node {} of tree {} is defined twice", nodes[i], trees[i]);
     const bool leaf = mode->second == kLeaf;
     const bool tracks = missing && !missing->empty() && (*missing)[i] != 0;
     e.AddNode(leaf ? 0 : features[i], mode->second, values[i], tracks && !leaf);
     if (i == 0 || trees[i] != trees[i - 1]) e.roots.push_back(static_cast<int64_t>(i));
   }
   auto place = [&](int64_t tree, int64_t node) {
-    const auto it = places.find({tree, node});
-    return it == places.end() ? -1 : it->second;
+    const auto it =
+        std::lower_bound(places.begin(), places.end(), std::array<int64_t, 3>{tree, node, 0});
+    return it != places.end() && (*it)[0] == tree && (*it)[1] == node ? (*it)[2] : -1;
   };
   for (size_t i = 0; i < n; ++i) {
     const bool leaf = e.mode[i] == kLeaf;
@@ -306,7 +480,7 @@ Expected<Ensemble> ReadOldEnsemble(OpContext& c, const std::string& prefix, int6
                       IntList(c, (prefix + "_treeids").c_str(), weights.size()));
   TN_ASSIGN_OR_RETURN(const auto of_node,
                       IntList(c, (prefix + "_nodeids").c_str(), weights.size()));
-  TN_RETURN_IF_ERROR(MakeWeights(c, &e));
+  TN_RETURN_IF_ERROR(CheckTargets(c, e));
   for (size_t i = 0; i < weights.size(); ++i) {
     const int64_t at = place(of_tree[i], of_node[i]);
     if (at < 0)
@@ -421,10 +595,11 @@ Status ImportTreeEnsemble(OpContext& c) {
     TN_ASSIGN_OR_RETURN(e.yes[i], place(yes[i], yes_is_leaf[i] != 0));
     TN_ASSIGN_OR_RETURN(e.no[i], place(no[i], no_is_leaf[i] != 0));
     if (e.mode[i] != kMember) continue;
-    for (; member != members.end() && *member == *member; ++member) e.members[i].push_back(*member);
+    auto& list = e.members[static_cast<int64_t>(i)];
+    for (; member != members.end() && *member == *member; ++member) list.push_back(*member);
     if (member != members.end()) ++member;
   }
-  TN_RETURN_IF_ERROR(MakeWeights(c, &e));
+  TN_RETURN_IF_ERROR(CheckTargets(c, e));
   for (size_t i = 0; i < weights.size(); ++i)
     TN_RETURN_IF_ERROR(AddWeight(c, &e, static_cast<int64_t>(n + i), targets[i], weights[i]));
   // A root whose both ways are the same leaf stands for a tree that is a leaf.

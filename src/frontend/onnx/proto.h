@@ -24,8 +24,9 @@ struct ReadLimits {
   size_t max_tensors = size_t{1} << 19;  // initializers, constants, inputs, outputs and value infos
   size_t max_attributes = size_t{1} << 20;  // over all nodes
   size_t max_operands = size_t{1} << 22;    // over all nodes
-  size_t max_list =
-      size_t{1} << 20;  // entries of one list attribute, or pieces of one unpacked typed field
+  // Entries of one list attribute, or pieces of one unpacked typed field. Forests of trees have
+  // millions; each takes a byte of the file at least, and 16 of memory at most.
+  size_t max_list = size_t{1} << 26;
   size_t max_functions = 10000;
   size_t max_rank = 64;
   size_t max_name = size_t{1} << 16;  // bytes
