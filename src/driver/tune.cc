@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,10 +42,21 @@ bool IsGraphText(const std::string& path) {
   return file && file->text().starts_with("graph @");
 }
 
+// Of a graph's text, where those of a network lie.
+graph::WeightSource WeightsOf(const CompileOptions& how) {
+  namespace fs = std::filesystem;
+  const fs::path folder = how.external_data_dir.empty() ? fs::path(how.model).parent_path()
+                                                        : fs::path(how.external_data_dir);
+  return [folder](const std::string& name) -> Expected<std::shared_ptr<const graph::WeightFile>> {
+    TN_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open((folder / name).string()));
+    return std::make_shared<const graph::WeightFile>(name, std::move(map));
+  };
+}
+
 Expected<std::vector<graph::Graph>> ReadGraphs(const CompileOptions& how) {
   if (IsGraphText(how.model)) {
     TN_ASSIGN_OR_RETURN(const std::string text, ReadFile(how.model));
-    TN_ASSIGN_OR_RETURN(graph::Graph g, graph::Parse(text, how.model));
+    TN_ASSIGN_OR_RETURN(graph::Graph g, graph::Parse(text, how.model, WeightsOf(how)));
     return std::vector<graph::Graph>{std::move(g)};
   }
   TN_ASSIGN_OR_RETURN(graph::Program program, ImportModel(how));

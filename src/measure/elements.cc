@@ -54,6 +54,20 @@ int64_t Product(const std::vector<int64_t>& sizes) {
   return product;
 }
 
+// Whether elements lie in the storage as they do in row-major order.
+bool IsPlain(const Parameter& p) {
+  if (p.shape != p.dims || p.terms.size() != p.dims.size()) return false;
+  int64_t stride = 1;
+  for (size_t k = p.dims.size(); k-- > 0;) {
+    const StorageTerm& t = p.terms[k];
+    const bool is_own = t.axis == static_cast<int64_t>(k) && t.divisor == 1 && t.stride == stride &&
+                        (p.begin.empty() || p.begin[k] == 0);
+    if (!is_own || (t.modulus > 0 && t.modulus < p.dims[k])) return false;
+    stride *= p.dims[k];
+  }
+  return true;
+}
+
 const ElementType& TypeOf(const Parameter& p) { return *FindElementType(p.dtype); }
 
 template <class T>
@@ -170,6 +184,10 @@ void Store(const Parameter& p, const std::vector<std::byte>& elements, std::byte
   const ElementType& type = TypeOf(p);
   const auto bytes = static_cast<size_t>(type.bytes);
   const auto cells = static_cast<size_t>(Product(p.shape));
+  if (IsPlain(p)) {
+    std::copy(elements.begin(), elements.end(), storage);
+    return;
+  }
   std::byte padding[8] = {};
   if (IsFloat(type)) {
     PutFloat(type, p.padding, padding);
@@ -186,7 +204,9 @@ void Store(const Parameter& p, const std::vector<std::byte>& elements, std::byte
 
 std::vector<std::byte> Load(const Parameter& p, const std::byte* storage) {
   const auto bytes = static_cast<size_t>(TypeOf(p).bytes);
-  std::vector<std::byte> out(static_cast<size_t>(Product(p.dims)) * bytes);
+  const size_t all = static_cast<size_t>(Product(p.dims)) * bytes;
+  if (IsPlain(p)) return {storage, storage + all};
+  std::vector<std::byte> out(all);
   ForEachElement(p, [&](int64_t i, int64_t place) {
     std::memcpy(&out[static_cast<size_t>(i) * bytes], storage + static_cast<size_t>(place) * bytes,
                 bytes);
@@ -194,8 +214,23 @@ std::vector<std::byte> Load(const Parameter& p, const std::byte* storage) {
   return out;
 }
 
+double ScaleOf(const Parameter& p, const std::vector<std::byte>& elements) {
+  const ElementType& type = TypeOf(p);
+  if (!IsFloat(type)) return 0;
+  const auto bytes = static_cast<size_t>(type.bytes);
+  double squares = 0;
+  size_t finite = 0;
+  for (size_t i = 0; i < elements.size() / bytes; ++i) {
+    const double x = GetFloat(type, &elements[i * bytes]);
+    if (!std::isfinite(x)) continue;
+    squares += x * x;
+    ++finite;
+  }
+  return finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+}
+
 std::string FirstDifference(const Parameter& p, const std::vector<std::byte>& got,
-                            const std::vector<std::byte>& expected) {
+                            const std::vector<std::byte>& expected, double scale) {
   const ElementType& type = TypeOf(p);
   const auto bytes = static_cast<size_t>(type.bytes);
   const size_t count = expected.size() / bytes;
@@ -206,16 +241,8 @@ std::string FirstDifference(const Parameter& p, const std::vector<std::byte>& go
     }
     return "";
   }
-  double squares = 0;
-  size_t finite = 0;
   for (size_t i = 0; i < count; ++i) {
-    const double x = GetFloat(type, &expected[i * bytes]);
-    if (!std::isfinite(x)) continue;
-    squares += x * x;
-    ++finite;
-  }
-  const double scale = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
-  for (size_t i = 0; i < count; ++i) {
+    if (std::memcmp(&got[i * bytes], &expected[i * bytes], bytes) == 0) continue;
     const double x = GetFloat(type, &got[i * bytes]), y = GetFloat(type, &expected[i * bytes]);
     if (std::isnan(x) && std::isnan(y)) continue;
     if (x == y || std::abs(x - y) <= type.tolerance * (std::abs(y) + scale)) continue;

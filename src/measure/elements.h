@@ -38,8 +38,12 @@ void Store(const Parameter& parameter, const std::vector<std::byte>& elements, s
 /// The elements of a storage, in row-major order.
 std::vector<std::byte> Load(const Parameter& parameter, const std::byte* storage);
 
+/// What errors of these elements are held against besides themselves: the root of the mean of the
+/// squares of those that are finite; 0 of integers.
+double ScaleOf(const Parameter& parameter, const std::vector<std::byte>& elements);
 /// "" where the results are the same as the type has it (NaN is NaN), else the first that differs.
+/// `scale`: of what is expected, which is compared with more than once.
 std::string FirstDifference(const Parameter& parameter, const std::vector<std::byte>& got,
-                            const std::vector<std::byte>& expected);
+                            const std::vector<std::byte>& expected, double scale);
 
 }  // namespace tenon::measure

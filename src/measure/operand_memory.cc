@@ -26,6 +26,19 @@ bool HasAddresses(int32_t device_type) {
   return false;
 }
 
+// Whether so many bytes on the device are as they were written. What lies between two guards may be
+// large, and is not read.
+Expected<bool> AreCanaries(unsigned char* data, size_t bytes, tn_dl_device device) {
+  const auto count = static_cast<int64_t>(bytes);
+  tn_tensor_t* view = nullptr;
+  if (tn_tensor_wrap(data, {TN_DL_UINT, 8, 1}, 1, &count, device, &view) != 0) return CallError();
+  std::vector<unsigned char> now(bytes);
+  const int32_t status = tn_tensor_copy_to_bytes(view, now.data(), count);
+  tn_tensor_free(view);
+  if (status != 0) return CallError();
+  return std::all_of(now.begin(), now.end(), [](unsigned char c) { return c == kCanary; });
+}
+
 }  // namespace
 
 Expected<tn_dl_device> DeviceOf(const std::string& name) {
@@ -48,12 +61,10 @@ Expected<OperandMemory> OperandMemory::Make(tn_dl_device device, size_t bytes) {
     return out;
   }
   out.guard_ = HasAddresses(device.device_type) ? kGuard : 0;
-  const std::vector<unsigned char> pattern(std::max<size_t>(1, bytes) + 2 * out.guard_, kCanary);
-  const auto all = static_cast<int64_t>(pattern.size());
+  const auto all = static_cast<int64_t>(std::max<size_t>(1, bytes) + 2 * out.guard_);
   tn_tensor_t* made = nullptr;
   if (tn_tensor_make({TN_DL_UINT, 8, 1}, 1, &all, device, &made) != 0) return CallError();
   out.on_device_.reset(made);
-  if (tn_tensor_copy_from_bytes(made, pattern.data(), all) != 0) return CallError();
   return out;
 }
 
@@ -90,13 +101,12 @@ Status OperandMemory::Read(std::byte* to) const {
 Expected<bool> OperandMemory::IsWhole() const {
   if (OnHost()) return host_->IsWhole();
   if (guard_ == 0) return true;
-  std::vector<unsigned char> all(std::max<size_t>(1, bytes_) + 2 * guard_);
-  if (tn_tensor_copy_to_bytes(on_device_.get(), all.data(), static_cast<int64_t>(all.size())) != 0)
-    return CallError();
-  const auto is_canary = [](unsigned char c) { return c == kCanary; };
-  const auto behind = all.begin() + static_cast<long>(guard_ + bytes_);
-  return std::all_of(all.begin(), all.begin() + static_cast<long>(guard_), is_canary) &&
-         std::all_of(behind, all.end(), is_canary);
+  auto* first = static_cast<unsigned char*>(on_device_->dl_tensor.data);
+  for (unsigned char* guard : {first, first + guard_ + std::max<size_t>(1, bytes_)}) {
+    TN_ASSIGN_OR_RETURN(const bool whole, AreCanaries(guard, guard_, device_));
+    if (!whole) return false;
+  }
+  return true;
 }
 
 }  // namespace tenon::measure

@@ -14,6 +14,7 @@ namespace tenon::measure {
 
 class OperandMemory {
  public:
+  /// What it holds is not specified before it is written.
   static Expected<OperandMemory> Make(tn_dl_device device, size_t bytes);
 
   /// What a tensor over it is given.

@@ -67,10 +67,29 @@ class Inputs {
     return elements;
   }
 
+  /// The same as the parameter lays them out. Candidates in a row mostly want the same, so one
+  /// layout of each operand is kept.
+  const std::vector<std::byte>& Laid(const Parameter& p, size_t index, size_t bytes) {
+    Layout layout{p.dtype, p.dims, p.shape, p.begin, {}, p.padding};
+    for (const StorageTerm& t : p.terms)
+      std::get<4>(layout).insert(std::get<4>(layout).end(),
+                                 {t.axis, t.divisor, t.modulus, t.stride});
+    auto& [known, storage] = laid_[index];
+    if (!known || *known != layout || storage.size() != bytes) {
+      storage.assign(bytes, std::byte{0});
+      Store(p, Of(p, index), storage.data());
+      known = std::move(layout);
+    }
+    return storage;
+  }
+
  private:
   const std::string kernel_;
   using Key = std::tuple<size_t, std::string, std::vector<int64_t>>;
+  using Layout = std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>,
+                            std::vector<int64_t>, std::vector<int64_t>, double>;
   std::map<Key, std::vector<std::byte>> elements_;
+  std::map<size_t, std::pair<std::optional<Layout>, std::vector<std::byte>>> laid_;  // by operand
 };
 
 /// A kernel that is loaded, with operands to call it on.
@@ -165,8 +184,10 @@ class LoadedProgram {
     const auto copies = static_cast<size_t>(std::clamp<int64_t>(p.copies, 1, 64));
     std::vector<OperandMemory>& blocks = memory_.emplace_back();
     // Of results: not a number, and no answer.
-    std::vector<std::byte> storage(static_cast<size_t>(bytes), std::byte{0xFF});
-    if (!p.output) Store(p, inputs->Of(p, index), storage.data());
+    std::vector<std::byte> nothing;
+    if (p.output) nothing.assign(static_cast<size_t>(bytes), std::byte{0xFF});
+    const std::vector<std::byte>& storage =
+        p.output ? nothing : inputs->Laid(p, index, static_cast<size_t>(bytes));
     for (size_t c = 0; c < copies; ++c) {
       TN_ASSIGN_OR_RETURN(OperandMemory block, OperandMemory::Make(device_, storage.size()));
       TN_RETURN_IF_ERROR(block.Write(storage.data()));
@@ -294,9 +315,17 @@ class Worker {
     return answer;
   }
 
-  // Of the reference: from the file, or by a call of it.
   Status FindResults(const RaceRequest& request) {
     if (request.reference.path.empty() || reference_) return Ok();
+    TN_RETURN_IF_ERROR(FindReference(request));
+    scales_.clear();
+    for (const Parameter& p : request.reference.parameters) {
+      if (p.output) scales_.push_back(ScaleOf(p, (*reference_)[scales_.size()]));
+    }
+    return Ok();
+  }
+  // Its results: from the file, or by a call of it.
+  Status FindReference(const RaceRequest& request) {
     if (!request.results.empty()) reference_ = ReadResults(request.reference, request.results);
     if (reference_) return Ok();
     TN_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedProgram> program,
@@ -318,7 +347,8 @@ class Worker {
     const std::vector<Parameter> outputs = candidate.Outputs();
     TN_ASSIGN_OR_RETURN(const auto results, candidate.Answers());
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const std::string difference = FirstDifference(outputs[i], results[i], (*reference_)[i]);
+      const std::string difference =
+          FirstDifference(outputs[i], results[i], (*reference_)[i], scales_[i]);
       if (!difference.empty()) return fmt::format("result {}: {}", i, difference);
     }
     return std::string();
@@ -376,6 +406,7 @@ class Worker {
   tn_dl_device device_{TN_DL_CPU, 0};
   std::optional<Inputs> inputs_;
   std::optional<Results> reference_;
+  std::vector<double> scales_;  // of these
   std::unique_ptr<LoadedProgram> incumbent_;
 };
 

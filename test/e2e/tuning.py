@@ -356,6 +356,22 @@ class Tuning(Case):
                 if not os.path.exists(f"/proc/{p.name.split('.')[1]}")]
         self.assertEqual(left, [])
 
+    def test_weights_of_a_text(self):
+        """A graph's text may name weights, which lie beside it."""
+        kernel = self.kernel('graph @g(%0 "x": f32[4, 32]) {\n  %1 "w": f32[32, 16] = const @"weights"+0\n'
+                             '  %2: f32[4, 16] = matmul(%0, %1)\n  return %2 "y"\n}\n')
+        _, err = self.tenon("tune", kernel, "--log", self.path("none.log"), "--trials", "1", status=INPUT)
+        self.assertIn("weights", err)
+        (self.dir / "weights").write_bytes(bytes(32 * 16 * 4))
+        self.assertEqual(self.tune(kernel, "--trials", "2")["trials"], 2)
+
+    def test_time_limit_of_a_network(self):
+        """It holds for relayouts, fusions and the race of the whole, too."""
+        begin = time.monotonic()
+        summary = self.tune(self.model("bert-tiny"), "--time-limit", "10s")
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertLessEqual(summary["seconds"], 8)
+
     def test_interrupted(self):
         """Ctrl-C ends with the best so far."""
         process = subprocess.Popen(

@@ -52,6 +52,33 @@ TEST(Elements, ComeBackFromALayout) {
   EXPECT_EQ(storage[16], first[5]);
 }
 
+// What lies in row-major order is copied whole; a part of a larger storage is not that.
+TEST(Elements, OfRowMajorOrderAreTheStorage) {
+  Parameter p;
+  p.dtype = "float32";
+  p.dims = p.shape = {2, 3};
+  p.terms = {{0, 1, 0, 3}, {1, 1, 0, 1}};
+  const std::vector<std::byte> elements = MakeElements(p, 1);
+  std::vector<std::byte> storage(elements.size());
+  Store(p, elements, storage.data());
+  EXPECT_EQ(storage, elements);
+  EXPECT_EQ(Load(p, storage.data()), elements);
+  Parameter turned = p;  // columns first
+  turned.shape = {3, 2};
+  turned.terms = {{1, 1, 0, 2}, {0, 1, 0, 1}};
+  Parameter wide = p;  // a column to spare
+  wide.shape = {2, 4};
+  wide.terms[0].stride = 4;
+  Parameter apart = wide;  // which comes first
+  apart.begin = {0, 1};
+  for (const Parameter& other : {turned, wide, apart}) {
+    std::vector<std::byte> there(static_cast<size_t>(StorageBytes(other).value()));
+    Store(other, elements, there.data());
+    EXPECT_FALSE(std::equal(elements.begin(), elements.end(), there.begin()));
+    EXPECT_EQ(Load(other, there.data()), elements);
+  }
+}
+
 TEST(Elements, LayoutsThatLeaveTheStorageAreErrors) {
   Parameter p = Blocked();
   p.shape = {2, 2, 4};
@@ -87,10 +114,10 @@ TEST(Elements, NormalNumbersOfEveryFloat) {
     const Parameter p = Plain(dtype, {4000});
     const std::vector<std::byte> elements = MakeElements(p, 1);
     // A result is the same as itself, and not the same as its neighbour's.
-    EXPECT_EQ(FirstDifference(p, elements, elements), "") << dtype;
+    EXPECT_EQ(FirstDifference(p, elements, elements, ScaleOf(p, elements)), "") << dtype;
     std::vector<std::byte> turned(elements.begin() + 8, elements.end());
     turned.insert(turned.end(), elements.begin(), elements.begin() + 8);
-    EXPECT_NE(FirstDifference(p, turned, elements), "") << dtype;
+    EXPECT_NE(FirstDifference(p, turned, elements, ScaleOf(p, elements)), "") << dtype;
   }
 }
 
@@ -102,15 +129,21 @@ std::vector<std::byte> Floats(std::vector<float> x) {
 
 TEST(Elements, AreComparedAsTheirTypeHasIt) {
   const Parameter p = Plain("float32", {3});
-  EXPECT_EQ(FirstDifference(p, Floats({1, 100.001F, NAN}), Floats({1, 100, NAN})), "");
-  EXPECT_NE(FirstDifference(p, Floats({1, 101, 0}), Floats({1, 100, 0})), "");
-  EXPECT_NE(FirstDifference(p, Floats({NAN, 1, 1}), Floats({1, 1, 1})), "");
+  EXPECT_EQ(FirstDifference(p, Floats({1, 100.001F, NAN}), Floats({1, 100, NAN}),
+                            ScaleOf(p, Floats({1, 100, NAN}))),
+            "");
+  EXPECT_NE(
+      FirstDifference(p, Floats({1, 101, 0}), Floats({1, 100, 0}), ScaleOf(p, Floats({1, 100, 0}))),
+      "");
+  EXPECT_NE(
+      FirstDifference(p, Floats({NAN, 1, 1}), Floats({1, 1, 1}), ScaleOf(p, Floats({1, 1, 1}))),
+      "");
   const Parameter ints = Plain("int32", {1});
   const int32_t one = 1, two = 2;
   std::vector<std::byte> a(4), b(4);
   std::memcpy(a.data(), &one, 4);
   std::memcpy(b.data(), &two, 4);
-  EXPECT_NE(FirstDifference(ints, a, b), "");
+  EXPECT_NE(FirstDifference(ints, a, b, ScaleOf(ints, b)), "");
 }
 
 TEST(GuardedMemory, KnowsWhatWasWrittenBeside) {
