@@ -102,7 +102,7 @@ Expected<bool> OperandMemory::IsWhole() const {
   if (OnHost()) return host_->IsWhole();
   if (guard_ == 0) return true;
   auto* first = static_cast<unsigned char*>(on_device_->dl_tensor.data);
-  for (unsigned char* guard : {first, first + guard_ + std::max<size_t>(1, bytes_)}) {
+  for (unsigned char* guard : {first, first + guard_ + bytes_}) {
     TN_ASSIGN_OR_RETURN(const bool whole, AreCanaries(guard, guard_, device_));
     if (!whole) return false;
   }
