@@ -4,6 +4,8 @@
 // decided where possible, and written back with the positive terms on the left: `i * 4 - j < m +
 // 1`, or `2 <= i` where only negative ones exist.
 #include <algorithm>
+#include <numeric>
+#include <unordered_set>
 
 #include "arith/analyzer_impl.h"
 #include "arith/int_math.h"
@@ -217,7 +219,18 @@ Expr Analyzer::Impl::SimplifyMinMax(BinaryOp op, const Expr& lhs, const Expr& rh
   if (lhs->dtype.IsFloat()) return ids.Same(lhs, rhs) ? lhs : same;
   std::vector<Expr> operands, kept;
   Flatten(op, same, &operands);
-  if (operands.size() > kMaxOperands) return same;
+  if (operands.size() > kMaxOperands) {
+    // The same twice is once, however many there are; what dominates what is asked of few.
+    const size_t all = operands.size();
+    std::unordered_set<ExprIds::Id> seen;
+    std::erase_if(operands, [&](const Expr& e) { return !seen.insert(ids.Of(e)).second; });
+    if (operands.size() > kMaxOperands) {
+      if (operands.size() == all) return same;
+      return std::accumulate(
+          operands.begin() + 1, operands.end(), operands[0],
+          [&](const Expr& sofar, const Expr& e) { return Binary::Make(op, sofar, e); });
+    }
+  }
   for (const Expr& e : operands) {
     if (std::any_of(kept.begin(), kept.end(), [&](const Expr& k) { return Dominates(op, k, e); }))
       continue;

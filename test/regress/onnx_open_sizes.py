@@ -388,8 +388,21 @@ def huge_sizes(tenon):
     return [] if got == [[7, 0], 7, [0, 0, 7, 0, 0], [2**31 + 11]] else [f"got {got}"]
 
 
+def add_many():
+    """More kernels than an expression may be deep, as wide as ten sizes of which none is known to be the largest."""
+    node = helper.make_node
+    steps, ends = [node("Constant", [], ["w"], value=numpy_helper.from_array(f32(64, 64)))], []
+    for name in (f"x{k}" for k in range(10)):
+        for i in range(100):
+            steps += [node("MatMul", [name if i == 0 else f"{name}_{i}", "w"], [f"{name}_{i}_s"]), node("Softmax", [f"{name}_{i}_s"], [f"{name}_{i + 1}"])]
+        ends.append(f"{name}_100")
+    add("many_kernels", [*steps, node("Concat", ends, ["y"], axis=0)], {f"x{k}": 2 for k in range(10)},
+        [[f32(k % 3 + more, 64) for k in range(10)] for more in (0, 1, 17)])
+
+
 def all_cases():
     add_broadcasts()
+    add_many()
     add_lists()
     add_backwards()
     add_sums()

@@ -31,6 +31,19 @@ TEST_F(SimplifyTest, SumsOfProducts) {
   ExpectSimplifies(C(0) - i - j + 4, C(4) - i - j);
 }
 
+TEST_F(SimplifyTest, LargestOfManyNamesEachOnce) {
+  Expr chain = C(0), once = nullptr;
+  for (int round = 0; round < 50; ++round) {
+    for (const Var& v : {i, j, io, ii, m, a, b}) chain = Max(chain, v);
+    chain = Max(chain, Expr(i) / 2 + 1);
+    chain = Max(chain, Expr(j) / 2 + 1);
+    Expr got = analyzer.Simplify(chain);
+    if (!once) once = got;
+    EXPECT_TRUE(StructuralEqual(got, once));
+    EXPECT_EQ(analyzer.Simplify(got).get(), got.get()) << "not idempotent";
+  }
+}
+
 TEST_F(SimplifyTest, DivModOfSplitLoops) {
   analyzer.Bind(ii, C(0), C(4));
   ExpectSimplifies((Expr(io) * 4 + ii) / 4, io);

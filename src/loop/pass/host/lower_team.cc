@@ -243,8 +243,8 @@ class TeamBody {
 
   // The one, and then the other so many times (null: not known).
   Effort After(const Effort& a, const Expr& times, const Effort& b) {
-    return {Sum(a.alone, times, b.alone), Sum(a.waits, times, b.waits),
-            a.width && b.width ? Max(a.width, b.width) : nullptr, a.parallel || b.parallel};
+    return {Sum(a.alone, times, b.alone), Sum(a.waits, times, b.waits), Wider(a.width, b.width),
+            a.parallel || b.parallel};
   }
 
   static Effort Either(const Expr& condition, const Effort& a, const Effort& b) {
@@ -260,8 +260,21 @@ class TeamBody {
       dims[kernel->dims[i].get()] = launch.scalars[i];
     }
     Expr here = width ? Substitute(width, dims) : nullptr;
-    const bool known = effort_.width && here && IsOfDims(here, fields_);
-    effort_.width = known ? Max(effort_.width, here) : nullptr;
+    effort_.width = Wider(effort_.width, here && IsOfDims(here, fields_) ? here : nullptr);
+  }
+
+  // Not known, too, where so many differ that asking for all of them is no longer worth it.
+  Expr Wider(const Expr& a, const Expr& b) {
+    if (!a || !b) return nullptr;
+    constexpr int kMost = 64;
+    const Expr both = analyzer_.Simplify(Max(a, b));
+    int choices = 0;
+    PreOrder(both, [&](const NodeRef& n) {
+      const auto* binary = As<Binary>(n);
+      if (binary && binary->op == BinaryOp::kMax) ++choices;
+      return true;
+    });
+    return choices <= kMost ? both : nullptr;
   }
 
   // Control flow around launches: nothing is pending at its borders, and a loop's iterations are a
