@@ -459,6 +459,7 @@ def formulas():
                   nodes_falsenodeids=[0], nodes_falseleafs=[1], leaf_targetids=[0], leaf_weights=tensor("", [1], [1.0], FLOAT))
     yield "tree_cycle", tree(0)
     yield "tree_node", tree(9)
+    yield "tree_of_no_nodes", of("TreeEnsembleRegressor", "x", X, opsets=opset(17) + opset(1, "ai.onnx.ml"), domain="ai.onnx.ml", n_targets=1)
     yield "bit_cast_width", of("BitCast", "x", X, to=INT64)
 
 

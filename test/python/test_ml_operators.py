@@ -227,6 +227,13 @@ class Operators(unittest.TestCase):
             labels, base = (list(range(max(of_tree) + 1)), {"base_values": [0.25, -0.5, 0.125]}) if max(of_tree) else ([0, 1], {})
             self.both("TreeEnsembleClassifier", {"x": x}, [INT64, FLOAT], classlabels_int64s=labels, post_transform="SOFTMAX" if base else "LOGISTIC", **base, **forest)
 
+    def test_a_node_that_is_given_twice(self):
+        forest = self.grown(np.random.default_rng(0), [0, 0], True, "target")
+        forest["nodes_nodeids"][1] = 0
+        with self.assertRaises(Exception) as caught:
+            self.both("TreeEnsembleRegressor", {"x": self.rows()}, [FLOAT], n_targets=1, **forest)
+        self.assertIn("node 0 of tree 0 is defined twice", str(caught.exception))
+
     # ---- Maps ----
 
     # ONNX Runtime's Python takes few kinds of maps; what it does not take is compared with what is meant.

@@ -423,8 +423,9 @@ Expected<std::vector<double>> Reals(OpContext& c, const char* name) {
 
 Expected<std::vector<int64_t>> IntList(OpContext& c, const char* name, size_t size) {
   TN_ASSIGN_OR_RETURN(const auto list, c.Ints(name));
-  if (!list || list->size() != size)
-    return c.Error("expected {} entries in {}, but got {}", size, name, list ? list->size() : 0);
+  const size_t got = list ? list->size() : 0;
+  if (got != size) return c.Error("expected {} entries in {}, but got {}", size, name, got);
+  if (size == 0) return std::vector<int64_t>();
   return *list;
 }
 
@@ -437,6 +438,7 @@ Expected<Ensemble> ReadOldEnsemble(OpContext& c, const std::string& prefix, int6
   e.targets = targets;
   TN_ASSIGN_OR_RETURN(const auto modes, c.Strings("nodes_modes"));
   const size_t n = modes.size();
+  if (n == 0) return c.Error("expected nodes of trees in nodes_modes, but there are none");
   TN_ASSIGN_OR_RETURN(const auto trees, IntList(c, "nodes_treeids", n));
   TN_ASSIGN_OR_RETURN(const auto nodes, IntList(c, "nodes_nodeids", n));
   TN_ASSIGN_OR_RETURN(const auto features, IntList(c, "nodes_featureids", n));
