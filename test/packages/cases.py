@@ -411,7 +411,7 @@ def slovorez():
 
     with tempfile.TemporaryDirectory() as folder:  # of words that it has seen
         one = Slovorez.from_pretrained(output_path=os.path.join(folder, "seen.jsonl"))
-        return [one.predict(text, use_viterbi=best) for text in ("переподготовка учитель", "безлунный") for best in (False, True)]
+        return [one.predict(text, use_viterbi=best) for text in ("переподготовка учитель", "безлунный вечер в городе") for best in (False, True)]
 
 
 def adaptive_terrain_diffusion():
