@@ -81,6 +81,9 @@ enum class BlockRole : uint8_t {
   kUpdates,     // changes elements of what there is, in order
   kRowUpdates,  // the same, by rows of memory: its last axis runs along them
   kCounts,      // the same, for each digit of a key: its last axis
+  kTileSort,    // a tile's part of a row on its way to being sorted
+  kCut,         // where two runs are cut that are merged next (merge_sort.h)
+  kMerge,       // and what is merged
 };
 
 /// A block as the kernel's builder knows it.

@@ -230,6 +230,68 @@ def small_sums():
                      {"w": w, "last": [2]}), {"new": new, "y": (new * out).sum(2)}
 
 
+def ordered(x, axis, most, largest):
+    """Places of a row's first elements: NaN counts as the largest, -0 as 0, and what is equal stands as it stood."""
+    known = np.unique(np.where(np.isnan(x), 0, x) if x.dtype.kind == "f" else x)
+    rank = np.searchsorted(known, x)
+    if x.dtype.kind == "f":
+        rank = np.where(np.isnan(x), len(known), rank)
+    return np.take(np.argsort(-rank if largest else rank, axis=axis, kind="stable"), np.arange(most), axis=axis)
+
+
+def first(x, axis, most, largest, shape=None):
+    at = ordered(x, axis, most, largest)
+    nodes = [helper.make_node("TopK", ["x", "k"], ["y", "at"], axis=axis, largest=largest)]
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    return *model({"x": (x, shape or x.shape)}, nodes, {"y": kind, "at": TensorProto.INT64}, {"k": [most]}), {
+        "y": np.take_along_axis(x, at, axis), "at": at}
+
+
+def numbers(kind, *shape):
+    """Many that are equal, both zeros, and what there is beyond all numbers."""
+    draw = np.random.default_rng(2)
+    if kind[0] != "f":
+        x, limits = draw.integers(0, 50, shape).astype(kind), np.iinfo(kind)
+        x.flat[::7], x.flat[3::7] = limits.max, limits.min
+        return x
+    x = np.round(draw.standard_normal(shape) * 20).astype(kind)
+    x.flat[::5] *= -0.0
+    x.flat[7::11], x.flat[3::17], x.flat[5::19], x.flat[9::29] = np.nan, np.inf, -np.inf, -np.nan
+    return x
+
+
+@case
+def first_of_many():
+    """Tiles and merged runs, at sizes around them; those that many threads compare all pairs of as well."""
+    for size in (1, 2, 65, 2503, 4095, 4096, 4097, 10007):
+        yield first(numbers("f4", size), 0, size, size % 2)
+        yield first(numbers("f4", size), 0, min(size, 7), 1)
+    for kind in ("f2", "f8", "i8", "i4", "i1", "u1", "i2", "u2", "u4", "u8"):
+        yield first(numbers(kind, 3, 4100), 1, 4100, 1)
+        yield first(numbers(kind, 4100, 3), 0, 40, 0)
+    yield first(numbers("f4", 2, 3, 4100, 2), 2, 4100, 1)
+    yield first(numbers("f4", 3, 1500), 1, 20, 1, ["n", "m"])
+    yield first(numbers("f4", 0, 5000), 1, 20, 1, ["n", 5000])
+
+
+@case
+def updates_of_many():
+    draw = np.random.default_rng(3)
+    combine = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "none": lambda _, u: u}
+    for reduction, apply in combine.items():
+        for size, steps, width in ((5000, 4097, 1), (3, 20011, 1), (4099, 4096, 5)):
+            if reduction == "none" and steps > size:  # the operator says nothing of one place twice
+                continue
+            x, updates = np.round(draw.standard_normal((2, max(size, steps), width)) * 4).astype(np.float32)
+            x, updates = x[:size], np.sign(updates[:steps]) if reduction == "mul" else updates[:steps]
+            at = draw.permutation(size)[:steps] if reduction == "none" else draw.integers(0, size, steps)
+            want = x.copy()
+            for j, i in enumerate(at):
+                want[i] = apply(want[i], updates[j])
+            node = helper.make_node("ScatterND", ["x", "at", "u"], ["y"], reduction=reduction)
+            yield *model({"x": x, "at": at.reshape(-1, 1), "u": updates}, [node], {"y": TensorProto.FLOAT}), {"y": want}
+
+
 def run(tenon, folder, *args):
     result = subprocess.run([tenon, *args], cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:

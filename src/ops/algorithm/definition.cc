@@ -52,6 +52,20 @@ void AddSteps(const Site& site, WorkDescription* work) {
                      site.machine.cycles_per_second;
 }
 
+// Whether it is all pairs, by many threads.
+bool ComparesPairs(const Site& site) {
+  return site.anchor != graph::kNoNode && site.machine.warp > 0 &&
+         (site.node().op == graph::OpKind::kTopK || site.node().op == graph::OpKind::kScatter);
+}
+
+void AddPairs(const Site& site, WorkDescription* work) {
+  constexpr double kRanked = 24, kUpdated = 16;  // operations of a pair
+  const bool ranks = site.node().op == graph::OpKind::kTopK;
+  work->vector_ops += (ranks ? kRanked : kUpdated) * OperationsOf(site.region, site.node());
+  work->tiles = kEnoughParts * site.machine.workers;
+  work->barriers = ranks ? 2 : 1;
+}
+
 // Whether vectors run along what a node reduces (ScheduleReduction).
 bool ReducesRows(const Site& site, const graph::Node& node) {
   if (node.op != graph::OpKind::kReduce || site.machine.warp != 0) return false;
@@ -69,10 +83,13 @@ WorkDescription Work(const Site& site, const Point&) {
   const auto lanes = static_cast<double>(site.machine.VectorUnit(DType::Float(32)).n);
   constexpr double kSoftmaxStep = 28;  // with an exponential that is no vector's
   WorkDescription work;
+  work.tiles = kEnoughParts;
   for (size_t i = 0; i < site.region.nodes.size(); ++i) {
     const graph::Node& n = site.region.nodes[i];
     const double operations = OperationsOf(site.region, n);
-    if (!HasElementDefinition(n.op) && static_cast<graph::NodeId>(i) < site.anchor) {
+    if (static_cast<graph::NodeId>(i) == site.anchor && ComparesPairs(site)) {
+      AddPairs(site, &work);
+    } else if (!HasElementDefinition(n.op) && static_cast<graph::NodeId>(i) < site.anchor) {
       // By the threads of a row, in step (held_rows.h).
       work.vector_ops += 2 * operations + kEnoughParts * kMeetCycles * lanes;
     } else if (HasElementDefinition(n.op) || ReducesRows(site, n)) {
@@ -83,7 +100,6 @@ WorkDescription Work(const Site& site, const Point&) {
       work.scalar_ops += kMemoryStep * operations;
     }
   }
-  work.tiles = kEnoughParts;
   if (site.anchor != graph::kNoNode && site.node().op == graph::OpKind::kCumSum)
     AddSteps(site, &work);
   const double bytes = BorderBytes(site.region);

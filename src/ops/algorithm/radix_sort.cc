@@ -17,6 +17,7 @@
 #include "ops/group.h"
 #include "ops/operations.h"
 #include "ops/scheduling.h"
+#include "ops/sort_keys.h"
 #include "ops/steps_schedule.h"
 #include "ops/tiling.h"
 
@@ -29,15 +30,9 @@ namespace {
 constexpr graph::OpKind kOps[] = {graph::OpKind::kTopK};
 constexpr const char* kDigit = "digit_bits";
 
-// Floating point that is narrower than any number of the machine sorts as f32.
-DType Sorted(DType type) {
-  if (type.IsFloat() && type.bits < 16) return DType::Float(32);
-  if (!type.IsFloat() && type.bits < 8)
-    return type.code == TypeCode::kUInt ? DType::UInt(8) : DType::Int(8);
-  return type;
+int64_t Digits(DType type, int64_t digit_bits) {
+  return CeilDiv(SortKeyType(type).bits, digit_bits);
 }
-
-int64_t Digits(DType type, int64_t digit_bits) { return CeilDiv(Sorted(type).bits, digit_bits); }
 
 bool IsFor(const Site& site) {
   return site.machine.warp == 0 && !IsZero(site.input(0).dims[AxisOf(site.node())]);
@@ -46,7 +41,7 @@ bool IsFor(const Site& site) {
 Space SpaceOf(const Site& site) {
   Space space;
   std::vector<int64_t> bits = {8};
-  if (Sorted(site.input(0).dtype).bits > 16) bits.push_back(11);
+  if (SortKeyType(site.input(0).dtype).bits > 16) bits.push_back(11);
   space.Add({.name = kDigit, .domain = bits, .structural = true});
   return space;
 }
@@ -76,27 +71,6 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.tiles = std::min(rows, kEnoughParts);
   work.barriers = 2 + 2 * static_cast<int64_t>(digits);
   return work;
-}
-
-// An element as a number without sign: of floating point the sign is the largest bit's complement,
-// and of a negative number all others are complemented; NaN is the largest number and -0 is 0.
-Expr KeyOf(Expr x, bool largest) {
-  const DType type = Sorted(x->dtype), bits = DType::UInt(type.bits);
-  x = CastExpr::Make(type, std::move(x));
-  const Expr sign = MakeIntConst(bits, static_cast<int64_t>(uint64_t{1} << (type.bits - 1)));
-  const Expr all = MakeIntConst(bits, -1);
-  Expr key = x;
-  if (type.IsFloat()) {
-    const Expr zero = MakeConst(type, 0);
-    const Expr raw =
-        Call::Make(Intrinsic::kReinterpret, {Select::Make(Eq(x, zero), zero, x)}, bits);
-    const auto with = [&](const Expr& mask) { return Binary::Make(BinaryOp::kBitXor, raw, mask); };
-    key = Select::Make(Lt(x, zero), with(all), with(sign));
-    key = Select::Make(Call::Make(Intrinsic::kIsNan, {x}), all, key);
-  } else if (type.code == TypeCode::kInt) {
-    key = Binary::Make(BinaryOp::kBitXor, Call::Make(Intrinsic::kReinterpret, {x}, bits), sign);
-  }
-  return largest ? Binary::Make(BinaryOp::kBitXor, key, all) : key;
 }
 
 // Sorts the rows of what the anchor reads, their axis being the last one in all that is made.
@@ -145,7 +119,7 @@ class Sorter {
       const Expr j = at.back();
       at.pop_back();
       at.insert(at.begin() + static_cast<long>(axis), j);
-      return KeyOf(x.at(at), largest);
+      return SortKeyOf(x.at(at), largest);
     });
   }
 

@@ -171,6 +171,14 @@ constexpr Site kSites[] = {
     {kV3, R"(graph @g(%0 "x": f32[60, 40], %1 "i": i64[99, 40], %2 "u": f32[99, 40]) {
   %3: f32[60, 40] = scatter(%0, %1, %2) {axis: 0, reduction: "add"} "k"
   return %3 "y"
+})"},
+    {kGpu, R"(graph @g(%0 "x": f32[4, 5000]) {
+  %1: f32[4, 300], %2: i64[4, 300] = topk(%0) {axis: 1, k: [300]} "k"
+  return %1 "y", %2 "at"
+})"},
+    {kGpu, R"(graph @g(%0 "x": f32[9000, 40], %1 "i": i64[9000, 1], %2 "u": f32[9000, 40]) {
+  %3: f32[9000, 40] = scatter(%0, %1, %2) {axis: 0, reduction: "add"} "k"
+  return %3 "y"
 })"}};
 
 void AddSite(const Site& site, std::map<std::string, Hasher>* hashers) {

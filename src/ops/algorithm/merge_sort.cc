@@ -1,0 +1,89 @@
+// The first elements of a row by merging, where threads run together (merge_sort.h): n log n
+// comparisons in place of n^2, and of few among many about as many as there are elements.
+#include <algorithm>
+
+#include "graph/dims.h"
+#include "ops/group.h"
+#include "ops/merge_sort.h"
+#include "ops/scheduling.h"
+#include "ops/sort_keys.h"
+#include "ops/tiling.h"
+
+namespace tenon::ops {
+
+using te::Indices;
+
+namespace {
+
+constexpr graph::OpKind kOps[] = {graph::OpKind::kTopK};
+
+bool IsFor(const Site& site) {
+  return site.machine.warp > 0 && IsMerged(site.input(0).dims[AxisOf(site.node())]);
+}
+
+Space SpaceOf(const Site&) { return {}; }
+
+std::vector<Want> Wants(const Site&, const Point&) { return {}; }
+
+WorkDescription Work(const Site& site, const Point&) {
+  const std::vector<int64_t> sizes = site.Sizes(site.input(0));
+  const size_t axis = AxisOf(site.node());
+  int64_t rows = 1;
+  for (size_t a = 0; a < sizes.size(); ++a) rows *= a == axis ? 1 : std::max<int64_t>(sizes[a], 1);
+  WorkDescription work;
+  work.team = site.machine.workers;
+  work.tiles = kEnoughParts * site.machine.workers;
+  work.vector_ops = EpilogueElements(site);
+  const double bytes = BorderBytes(site.region);
+  work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
+  AddMerging(&work, site.machine, rows, std::max<int64_t>(sizes[axis], 1),
+             std::max<int64_t>(site.Sizes(site.result())[axis], 1),
+             SortKeyType(site.input(0).dtype));
+  return work;
+}
+
+Operand Build(Group& group, const graph::Node& node, const Point&) {
+  const OpContext op = group.Context(node);
+  const size_t axis = AxisOf(node);
+  const Operand x = op.in[0];
+  const bool largest = node.attrs.Get<bool>("largest", true);
+  std::vector<Expr> rows = x.dims;
+  rows.erase(rows.begin() + static_cast<long>(axis));
+  const auto in_row = [axis](Indices row, const Expr& j) {
+    row.insert(row.begin() + static_cast<long>(axis), j);
+    return row;
+  };
+  const SortedRows sorted =
+      SortByMerging(group, {op.name, rows, x.dims[axis], op.out.dims[axis], SortKeyType(x.dtype),
+                            [&](const Indices& row, const Expr& j) {
+                              return SortKeyOf(x.at(in_row(row, j)), largest);
+                            }});
+  const auto place = [sorted, axis](Indices at) {
+    const Expr rank = at[axis];
+    at.erase(at.begin() + static_cast<long>(axis));
+    return sorted.at(at, rank);
+  };
+  group.Set(node.outputs[1], {DType::Int(64), op.out.dims, [place](const Indices& out) {
+                                return CastExpr::Make(DType::Int(64), place(out));
+                              }});
+  return {x.dtype, op.out.dims, [x, place, axis](Indices out) {
+            const Expr at = CastExpr::Make(DType::Index(), place(out));
+            out[axis] = Max(Min(at, x.dims[axis] - 1), IndexConst(0));
+            return x.at(out);
+          }};
+}
+
+void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
+  const Names done = ScheduleMerging(s, parts, machine);
+  for (const std::string& block : BlocksOf(s, parts, BlockRole::kOutput)) {
+    if (std::find(done.begin(), done.end(), block) == done.end())
+      ShareAmongThreads(s, parts, block);
+  }
+}
+
+}  // namespace
+
+extern const Algorithm kMergeSort;
+const Algorithm kMergeSort = {"merge_sort", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+
+}  // namespace tenon::ops
