@@ -79,7 +79,10 @@ constexpr IdentityRule kIdentities[] = {
     {OpKind::kCast, SameType},
     {OpKind::kConcat, [](const OpView& v, const TensorType&) { return v.inputs.size() == 1; }},
     {OpKind::kPad,
-     [](const OpView& v, const TensorType&) { return AllOf(v.attrs.GetInts("pads"), 0); }},
+     [](const OpView& v, const TensorType&) {
+       const std::vector<Expr>& pads = ExprsOf(v, "pads");
+       return std::all_of(pads.begin(), pads.end(), IsZero);
+     }},
     {OpKind::kTranspose,
      [](const OpView& v, const TensorType&) {
        const std::vector<int64_t> perm = v.attrs.GetInts("perm");

@@ -125,6 +125,12 @@ Status CheckAttr(OpKind op, const AttrSpec& spec, const Attrs& attrs, const Expr
 
 }  // namespace
 
+Elements ToElements(const std::vector<int64_t>& ints) {
+  Elements out;
+  for (int64_t i : ints) out.push_back(IndexConst(i));
+  return out;
+}
+
 const OpInfo& Info(OpKind op) { return kOps[static_cast<size_t>(op)]; }
 std::span<const OpInfo> AllOps() { return kOps; }
 

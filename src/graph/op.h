@@ -63,6 +63,7 @@ using ExprAttrs = std::map<std::string, std::vector<Expr>, std::less<>>;
 /// The elements of a small integer or bool tensor, row-major, where they are known at compile time:
 /// index expressions over the graph's dims (bool tensors: bool expressions).
 using Elements = std::vector<Expr>;
+Elements ToElements(const std::vector<int64_t>& ints);
 
 /// The types of all results that the operator can have.
 using TypeRule = Expected<std::vector<Type>> (*)(const OpView&);

@@ -120,7 +120,7 @@ Expected<TensorType> TypeExpand(const OpView& v) {
 
 Expected<TensorType> TypePad(const OpView& v) {
   const std::vector<Expr>& x = v.in(0).dims;
-  const std::vector<int64_t> pads = v.attrs.GetInts("pads");
+  const std::vector<Expr>& pads = Exprs(v, "pads");
   const std::string mode = v.attrs.GetString("mode");
   TN_RETURN_IF_ERROR(CheckLength("pads", pads.size(), 2 * x.size()));
   if (v.Has(1) && (v.in(1).rank() != 0 || v.in(1).dtype != v.in(0).dtype)) {
@@ -129,7 +129,7 @@ Expected<TensorType> TypePad(const OpView& v) {
   }
   TensorType out{v.in(0).dtype, {}};
   for (size_t i = 0; i < x.size(); ++i) {
-    const int64_t begin = pads[i], end = pads[x.size() + i];
+    const int64_t begin = AsInt(pads[i]).value_or(0), end = AsInt(pads[x.size() + i]).value_or(0);
     if (std::max(std::abs(begin / 2), std::abs(end / 2)) > (Limits::kElements / 2)) {
       return Bad("expected sensible padding, but got {} and {} on axis {}", begin, end, i);
     }
@@ -142,7 +142,7 @@ Expected<TensorType> TypePad(const OpView& v) {
         *dim + std::min({begin, end, int64_t{0}}) <= 0) {
       return Bad("expected a non-empty axis {} to pad by its own elements, but got {}", i, *dim);
     }
-    Expr size = DimAdd(x[i], IndexConst(begin + end));
+    Expr size = DimAdd(x[i], DimAdd(pads[i], pads[x.size() + i]));
     if (AsInt(size) && *AsInt(size) < 0)
       return Bad("expected padding that leaves axis {} a size, but got {}", i, DimText(size));
     out.dims.push_back(std::move(size));

@@ -142,31 +142,34 @@ static Expr DefineConcat(const OpContext& op, const Indices& out) {
 static Expr Clamp(const Expr& i, const Expr& dim) { return Max(Min(i, dim - 1), IndexConst(0)); }
 
 // Position in an operand's axis of padded coordinate `i` (already less the begin pad), by mode.
-static Expr PadIndex(const std::string& mode, const Expr& i, const Expr& dim) {
-  if (mode == "wrap") return i % dim;
-  if (mode == "reflect") {
-    Expr period = Max(dim * 2 - 2, IndexConst(1));
-    Expr m = i % period;
-    return Min(m, period - m);
-  }
-  return Clamp(i, dim);
+// What negative pads leave is what the others repeat.
+static Expr PadIndex(const std::string& mode, const Expr& i, const Expr& dim, const Expr& before,
+                     const Expr& after) {
+  if (mode != "wrap" && mode != "reflect") return Clamp(i, dim);
+  const Expr zero = IndexConst(0), first = Max(zero - before, zero);
+  const Expr left = dim - first - Max(zero - after, zero);
+  if (mode == "wrap") return first + (i - first) % left;
+  const Expr period = Max(left * 2 - 2, IndexConst(1));
+  const Expr m = (i - first) % period;
+  return first + Min(m, period - m);
 }
 
 static Expr DefinePad(const OpContext& op, const Indices& out) {
-  std::vector<int64_t> pads = op.node->attrs.GetInts("pads");
+  const std::vector<Expr>& pads = Exprs(op, "pads");
+  const auto may_grow = [](const Expr& pad) { return AsInt(pad).value_or(1) > 0; };
   std::string mode = op.node->attrs.GetString("mode");
   Indices in;
   Expr inside = BoolConst(true);
   bool guarded = false;
   for (size_t i = 0; i < out.size(); ++i) {
     Expr at = out[i] - pads[i];
-    if (mode == "constant" && (pads[i] > 0 || pads[out.size() + i] > 0)) {
+    const bool grows = may_grow(pads[i]) || may_grow(pads[out.size() + i]);
+    if (mode == "constant" && grows) {
       Expr ok = And(Ge(at, IndexConst(0)), Lt(at, op.in[0].dims[i]));
       inside = guarded ? And(inside, ok) : ok;
       guarded = true;
     }
-    bool grows = pads[i] > 0 || pads[out.size() + i] > 0;
-    in.push_back(grows ? PadIndex(mode, at, op.in[0].dims[i]) : at);
+    in.push_back(grows ? PadIndex(mode, at, op.in[0].dims[i], pads[i], pads[out.size() + i]) : at);
   }
   Expr fill = op.Has(1) ? op.in[1].at(Indices(op.in[1].dims.size(), IndexConst(0)))
                         : MakeConst(op.out.dtype, 0);

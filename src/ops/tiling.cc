@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ops/scheduling.h"
+#include "support/check.h"
 
 namespace tenon::ops {
 
@@ -60,6 +61,7 @@ void AddParallelLoops(Space* space, const std::vector<TripCount>& loops, bool or
 void ShareOut(WorkDescription* work, const Machine& machine, const std::vector<int64_t>& extents,
               const Point& point) {
   const int64_t loops = ValueOf(point, "parallel_loops");
+  TN_CHECK(loops <= static_cast<int64_t>(extents.size()));
   work->team = loops > 0 ? machine.workers : 1;
   work->tiles = 1;
   for (int64_t i = 0; i < loops; ++i) work->tiles *= extents[static_cast<size_t>(i)];

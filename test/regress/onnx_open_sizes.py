@@ -97,8 +97,18 @@ def add_lists():
         {"x": 2, "from": (INT64, 1), "to": (INT64, 1), "axes": (INT64, 1)},
         [[f32(7, 5), i64(1, 2), i64(6, 4), i64(0, 1)], [f32(7, 5), i64(-3), i64(9), i64(1)], [f32(7, 5), i64(), i64(), i64()]],
         errors=[([f32(7, 5), i64(1, 2), i64(6), i64(0)], "Expected")])
-    add("pad", [node("Pad", ["x", "pads"], ["y"])], {"x": 2, "pads": (INT64, 1)}, [[f32(7, 5), i64(1, 0, 2, 3)]],
-        errors=[([f32(7, 5), i64(1, 0)], "pads")])
+    add("pad", [node("Pad", ["x", "pads"], ["y"])], {"x": 2, "pads": (INT64, 1)}, [[f32(7, 5), i64(1, 0, 2, 3)], [f32(7, 5), i64(-2, 3, 1, -4)]],
+        errors=[([f32(7, 5), i64(1, 0)], "pads"), ([f32(7, 5), i64(-4, 0, -4, 0)], "0")])
+    for mode in ("reflect", "edge", "wrap"):
+        add(f"pad_{mode}", [node("Pad", ["x", "pads"], ["y"], mode=mode)], {"x": 2, "pads": (INT64, 1)},
+            [[f32(7, 5), i64(1, 0, 2, 3)], [f32(7, 5), i64(-1, 2, 3, -1)]])
+        add(f"pad_known_{mode}", [node("Constant", [], ["pads"], value_ints=[-1, 2, 3, -1]), node("Pad", ["x", "pads"], ["y"], mode=mode)],
+            {"x": 2}, [[f32(7, 5)], [f32(11, 4)]])
+    # What fills an image up to whole windows, which its sizes say.
+    ints = [node("Constant", [], [name], value_ints=value) for name, value in (("eight", [8]), ("none", [0, 0]))]
+    add("pad_to_windows", [*ints, node("Shape", ["x"], ["sizes"]), node("Sub", ["none", "sizes"], ["less"]),
+                           node("Mod", ["less", "eight"], ["more"]), node("Concat", ["none", "more"], ["pads"], axis=0),
+                           node("Pad", ["x", "pads"], ["y"])], {"x": 2}, [[f32(7, 5)], [f32(8, 16)], [f32(1, 9)]])
     # The length of a spectrum is a quotient of a quotient.
     add("spectra", [node("Constant", [], ["step"], value_int=2), node("STFT", ["x", "step", "w"], ["y"])], {"x": 3, "w": 1},
         [[f32(b, n, 1), f32(k)] for b, n, k in ((1, 7, 3), (2, 9, 2), (3, 5, 5))], output=(TensorProto.FLOAT, 4))

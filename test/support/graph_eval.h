@@ -284,7 +284,7 @@ class GraphEvaluator {
 
   // Mode constant.
   void Pad(const Node& n, Array* out) const {
-    const std::vector<int64_t> pads = n.attrs.GetInts("pads");
+    const std::vector<int64_t> pads = Numbers(n.exprs.at("pads"));
     ForEach(out->dims, [&](const Index& i) {
       Index at = i;
       bool inside = true;

@@ -325,12 +325,18 @@ Val Repeat(const Val& x, int64_t axis, const Expr& count) {
 Val Pad(const Val& x, int64_t axis, int64_t before, int64_t after, const Val& value) {
   if (!HasAxes(x, {axis})) return Failed(x);
   const size_t rank = static_cast<size_t>(x.rank()), at = static_cast<size_t>(x.At(axis));
-  Axes pads(2 * rank, 0);
-  pads[at] = before;
-  pads[rank + at] = after;
+  Dims pads(2 * rank, IndexConst(0));
+  pads[at] = IndexConst(before);
+  pads[rank + at] = IndexConst(after);
+  return Pad(x, std::move(pads), "constant", value);
+}
+
+Val Pad(const Val& x, Dims pads, std::string mode, const Val& value) {
+  if (!x) return x;
   std::vector<Val> inputs = {x};
   if (value) inputs.push_back(value);
-  return x.formula().Emit(OpKind::kPad, std::move(inputs), {{"pads", std::move(pads)}});
+  return x.formula().Emit(OpKind::kPad, std::move(inputs), {{"mode", std::move(mode)}},
+                          {{"pads", std::move(pads)}});
 }
 
 Val Gather(const Val& x, const Val& indices, int64_t axis) {

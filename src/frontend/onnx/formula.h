@@ -190,6 +190,8 @@ Val Expand(const Val& x, Dims shape);
 Val Repeat(const Val& x, int64_t axis, const Expr& count);
 /// Elements before and after those of an axis.
 Val Pad(const Val& x, int64_t axis, int64_t before, int64_t after, const Val& value = {});
+/// Of all axes what comes before and then what comes after them; less than 0 takes away.
+Val Pad(const Val& x, Dims pads, std::string mode, const Val& value = {});
 Val Gather(const Val& x, const Val& indices, int64_t axis);
 Val GatherElements(const Val& x, const Val& indices, int64_t axis);
 Val GatherNd(const Val& x, const Val& indices, int64_t batch_dims = 0);

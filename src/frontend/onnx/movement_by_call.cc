@@ -101,7 +101,13 @@ Status SliceByCall(OpContext& c) {
   return f.Result(y);
 }
 
-// Padding that comes with the call: where each element of the result comes from, along each axis.
+// A pad that may be negative. A size that comes with the call is none, but two are.
+static Expr PadOf(const OpContext& c, const Val& pad) {
+  if (const auto* known = c.b.Known(pad.id())) return known->front();
+  return graph::DimSub(SizeOf(Max(pad, 0)), SizeOf(Max(-pad, 0)));
+}
+
+// Padding that comes with the call.
 Status PadByCall(OpContext& c) {
   TN_ASSIGN_OR_RETURN(std::string mode, c.String("mode", "constant"));
   const Formula f(c);
@@ -116,32 +122,18 @@ Status PadByCall(OpContext& c) {
   const auto side = [&](const Expr& first) {
     return PerAxis(Slice(pads, 0, first, half), axes, rank, 0);
   };
-  const Val before = side(IndexConst(0)), after = side(half), own = ShapeOf(x);
-  const Val sizes = own + before + after;
-  // What negative padding leaves of an axis is padded by the rest.
-  const Val first = Max(-before, 0), left = own - first - Max(-after, 0);
-  Val y = x, inside;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    const Val pad = ElementOf(before, axis);
-    if (const auto* known = c.b.Known(ElementOf(sizes, axis).id());
-        known && graph::ProveEqual((*known)[0], x.dim(axis)))
-      continue;
-    const Val place = f.Iota(SizeOf(ElementOf(sizes, axis))) - Max(pad, 0);
-    const Val length = ElementOf(left, axis), last = length - 1;
-    Val from = Max(Min(place, last), 0);
-    if (mode == "wrap") from = Mod(place, length);
-    if (mode == "reflect") {
-      const Val turn = Mod(place, last * 2);
-      from = Min(turn, last * 2 - turn);
-    }
-    y = Gather(y, from + ElementOf(first, axis), axis);
-    if (mode != "constant") continue;
-    Val here = (place >= 0) & (place < length);
-    for (int64_t k = axis + 1; k < rank; ++k) here = Unsqueeze(here, -1);
-    inside = inside ? inside & here : here;
+  const Val before = side(IndexConst(0)), after = side(half);
+  Dims all;
+  for (const Val& list : {before, after}) {
+    for (int64_t axis = 0; axis < rank; ++axis) all.push_back(PadOf(c, ElementOf(list, axis)));
   }
-  if (inside) y = Where(inside, y, f.In(2) ? Reshape(f.In(2), {}) : f.Number(x.dtype(), 0));
-  return f.Result(y);
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const size_t at = static_cast<size_t>(axis), end = static_cast<size_t>(rank + axis);
+    const Expr size = graph::DimAdd(x.dim(axis), graph::DimAdd(all[at], all[end]));
+    if (graph::DimRange(size).min < 0) c.b.Require(Ge(size, IndexConst(0)));
+  }
+  const Val value = f.In(2) ? Reshape(f.In(2), {}) : Val{};
+  return f.Result(Pad(x, std::move(all), std::move(mode), value));
 }
 
 }  // namespace tenon::onnx

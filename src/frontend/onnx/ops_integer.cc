@@ -76,7 +76,8 @@ Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId
       cells.insert(cells.end(), first, first + (rank - 2));
     }
     TN_ASSIGN_OR_RETURN(ValueId zero, c.Reshape(c.In(at.zero_a), {}));
-    TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kPad, {x, zero}, {{"pads", std::move(cells)}}));
+    TN_ASSIGN_OR_RETURN(x,
+                        c.Emit(OpKind::kPad, {x, zero}, {}, {{"pads", graph::ToElements(cells)}}));
     attrs.Set("pads", std::vector<int64_t>(pads.size(), 0));
   }
   TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, c.In(at.b)}, std::move(attrs)));

@@ -244,19 +244,14 @@ Status Slice(OpContext& c, const Elements& starts, const Elements& ends,
   return c.Result(OpKind::kSlice, {c.In(0)}, {{"steps", spec.steps}}, spec.exprs());
 }
 
-Elements ToElements(const std::vector<int64_t>& ints) {
-  Elements out;
-  for (int64_t i : ints) out.push_back(IndexConst(i));
-  return out;
-}
-
 Status ImportSliceAttr(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(1, 1));
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> starts, c.Ints("starts"));
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> ends, c.Ints("ends"));
   TN_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> axes, c.Ints("axes"));
   if (!starts || !ends) return c.Error("expected the attributes starts and ends");
-  return Slice(c, ToElements(*starts), ToElements(*ends), std::move(axes), std::nullopt);
+  return Slice(c, graph::ToElements(*starts), graph::ToElements(*ends), std::move(axes),
+               std::nullopt);
 }
 
 Status ImportSlice(OpContext& c) {
@@ -314,7 +309,7 @@ Expected<std::vector<Expr>> SplitSizes(OpContext& c, const Expr& dim) {
                      graph::DimText(dim), ToString(AttrValue(*given)));
     }
     if (!ProveEqual(sum, dim)) c.b.Require(Eq(sum, dim));
-    return ToElements(*given);
+    return graph::ToElements(*given);
   }
   if (parts == 0) return c.Error("expected outputs to split into, but there are none");
   const Expr size = DimCeilDiv(dim, IndexConst(parts));
@@ -386,8 +381,8 @@ Status Pad(OpContext& c, std::vector<int64_t> pads, ValueId value) {
     TN_ASSIGN_OR_RETURN(value, c.Reshape(value, {}));
     inputs.push_back(value);
   }
-  return c.Result(OpKind::kPad, std::move(inputs),
-                  {{"pads", std::move(pads)}, {"mode", std::move(mode)}});
+  return c.Result(OpKind::kPad, std::move(inputs), {{"mode", std::move(mode)}},
+                  {{"pads", graph::ToElements(pads)}});
 }
 
 Status ImportPadAttr(OpContext& c) {

@@ -117,7 +117,7 @@ Status ImportPad1(OpContext& c) {
   TN_ASSIGN_OR_RETURN(std::string mode, c.String("mode", "constant"));
   if (!pads) return c.Error("expected the attribute paddings, but it is missing");
   return c.Result(OpKind::kPad, {c.In(0), c.Scalar(c.Type(0).dtype, value)},
-                  {{"pads", std::move(*pads)}, {"mode", std::move(mode)}});
+                  {{"mode", std::move(mode)}}, {{"pads", graph::ToElements(*pads)}});
 }
 
 // ---- Experimental ones, which later sets lack and converters still write ----

@@ -130,9 +130,7 @@ Expected<ValueId> Placed(Builder& b, ValueId part, const Shape& shape, const Win
     after.push_back(shape.out[i + 2] - window.out_begin[i] - window.sizes[i]);
   }
   pads.insert(pads.end(), after.begin(), after.end());
-  Attrs attrs;
-  attrs.Set("pads", pads);
-  return b.Add(OpKind::kPad, {part}, name, attrs);
+  return b.Add(OpKind::kPad, {part}, name, {}, {{"pads", ToElements(pads)}});
 }
 
 Expected<ValueId> Split(Builder& b, const Node& conv) {

@@ -87,11 +87,10 @@ Expected<ValueId> SumOfTaps(Builder& b, const Node& conv, const TapShape& s) {
     TN_ASSIGN_OR_RETURN(x, Turned(b, x, conv.name + ".turned"));
   }
   if (s.before + s.after > 0) {
-    Attrs attrs;
     Ints pads = s.Along(s.before);
     for (int64_t after : s.Along(s.after)) pads.push_back(after);
-    attrs.Set("pads", pads);
-    TN_ASSIGN_OR_RETURN(x, b.Add(OpKind::kPad, {x}, conv.name + ".padded", attrs));
+    TN_ASSIGN_OR_RETURN(
+        x, b.Add(OpKind::kPad, {x}, conv.name + ".padded", {}, {{"pads", ToElements(pads)}}));
   }
   ValueId sum = kNoValue;
   for (int64_t k = 0; k < s.taps; ++k) {

@@ -17,9 +17,7 @@ Expected<ValueId> Filled(Builder& b, ValueId v, int64_t channels, const std::str
   const auto rank = static_cast<size_t>(b.type(v).rank());
   std::vector<int64_t> pads(2 * rank);
   pads[rank + 1] = kPiece - channels;
-  Attrs attrs;
-  attrs.Set("pads", pads);
-  return b.Add(OpKind::kPad, {v}, name, attrs);
+  return b.Add(OpKind::kPad, {v}, name, {}, {{"pads", ToElements(pads)}});
 }
 
 // Of a convolution with too few; 0: it has enough, or must stay.

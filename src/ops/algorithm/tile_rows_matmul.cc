@@ -73,13 +73,16 @@ std::optional<ProductShape> ReadSplit(const Site& site) {
   return s;
 }
 
-std::optional<TiledShape> ReadTiled(const Site& site) {
+// Rows of all places are one behind the other, and fill tiles, where their number is known.
+bool AreTogether(const Site& site) { return AreNumbers(site.input(0)); }
+
+std::optional<TiledShape> ReadTiled(const Site& site, bool together) {
   const bool split = site.node().op == OpKind::kSplitMatMul;
   std::optional<ProductShape> s = split ? ReadSplit(site) : ReadProduct(site);
   if (!s || s->n < 2 || s->k < 1) return std::nullopt;
   const auto kernel = TileKernelFor(site.machine, s->a, s->b, s->types.accumulator);
   if (!kernel) return std::nullopt;
-  if (AreNumbers(site.input(0))) {  // rows of all places are one behind the other, and fill tiles
+  if (together) {
     s->together = true;
     s->m *= s->Lead();
     s->lead.clear();
@@ -87,6 +90,8 @@ std::optional<TiledShape> ReadTiled(const Site& site) {
   }
   return TiledShape{std::move(*s), *kernel, split};
 }
+
+std::optional<TiledShape> ReadTiled(const Site& site) { return ReadTiled(site, AreTogether(site)); }
 
 bool IsFor(const Site& site) { return ReadTiled(site).has_value(); }
 
@@ -106,6 +111,8 @@ Space SpaceOf(const Site& site) {
   // Half of the second-level cache holds a block's rows.
   space.Require(Or(Eq(block, IndexConst(1)), Le(block * rows * IndexConst(t.RowTileBytes()),
                                                 IndexConst(SecondLevelBytes(site.machine) / 2))));
+  // An open product is priced at sizes, where its rows still lie as in the open one.
+  space.Add({"rows_together", {s.together ? 1 : 0}, false, true});
   const Expr blocks = ceil_div(row_tiles, block * rows);
   // Blocks of near-equal size: no larger than as many of them need.
   space.Require(Le(block, (ceil_div(row_tiles, rows) - 1) / blocks + 1));
@@ -168,7 +175,7 @@ void AddTurns(WorkDescription* work, const Site& site, const TiledShape& t, cons
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
-  const TiledShape t = *ReadTiled(site);
+  const TiledShape t = *ReadTiled(site, ValueOf(point, "rows_together") != 0);
   const ProductShape& s = t.s;
   const MicroKernel& kernel = t.kernel;
   const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
@@ -345,8 +352,8 @@ constexpr OpKind kOps[] = {OpKind::kMatMul}, kSplitOps[] = {OpKind::kSplitMatMul
 
 extern const Algorithm kTileRowsMatMul, kSplitMatMul;
 const Algorithm kTileRowsMatMul = {"tile_rows_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                   ScheduleIt};
+                                   ScheduleIt,         2};
 const Algorithm kSplitMatMul = {"split_matmul", kSplitOps, IsFor,      SpaceOf, Wants,
-                                Work,           Build,     ScheduleIt, 2};
+                                Work,           Build,     ScheduleIt, 3};
 
 }  // namespace tenon::ops
