@@ -69,8 +69,9 @@ void ShareOut(WorkDescription* work, const Machine& machine, const std::vector<i
 
 void AddTiles(WorkDescription* work, int64_t height, int64_t width, int64_t th, int64_t tw,
               int64_t vectors, double turns) {
-  const auto full_rows = static_cast<double>(height / th);
-  const auto full_columns = static_cast<double>(width / tw);
+  const int64_t whole_down = height / th, whole_along = width / tw;
+  const auto full_rows = static_cast<double>(whole_down);
+  const auto full_columns = static_cast<double>(whole_along);
   const int64_t rest_rows = height % th, rest_columns = width % tw;
   work->AddTileSteps(th * tw, vectors, full_rows * full_columns * turns);
   work->AddTileSteps(th * rest_columns, vectors, full_rows * turns);
