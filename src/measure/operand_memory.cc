@@ -17,6 +17,11 @@ constexpr auto kCanary = static_cast<unsigned char>(0xA5);
 
 Diagnostic CallError() { return MakeError(tn_last_error(nullptr)); }
 
+// Operands of no bytes have no memory, which memcpy must not be given.
+void CopyBytes(const void* from, size_t bytes, void* to) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 // Whether pointers to the device's memory are addresses.
 bool HasAddresses(int32_t device_type) {
 #define TN_ROW(id, name, type, handles) \
@@ -75,11 +80,11 @@ void* OperandMemory::data() const {
 
 Status OperandMemory::Write(const std::byte* from) {
   if (OnHost()) {
-    std::memcpy(host_->data(), from, bytes_);
+    CopyBytes(from, bytes_, host_->data());
     return Ok();
   }
   std::vector<unsigned char> all(std::max<size_t>(1, bytes_) + 2 * guard_, kCanary);
-  std::memcpy(all.data() + guard_, from, bytes_);
+  CopyBytes(from, bytes_, all.data() + guard_);
   if (tn_tensor_copy_from_bytes(on_device_.get(), all.data(), static_cast<int64_t>(all.size())) !=
       0)
     return CallError();
@@ -88,13 +93,13 @@ Status OperandMemory::Write(const std::byte* from) {
 
 Status OperandMemory::Read(std::byte* to) const {
   if (OnHost()) {
-    std::memcpy(to, host_->data(), bytes_);
+    CopyBytes(host_->data(), bytes_, to);
     return Ok();
   }
   std::vector<unsigned char> all(std::max<size_t>(1, bytes_) + 2 * guard_);
   if (tn_tensor_copy_to_bytes(on_device_.get(), all.data(), static_cast<int64_t>(all.size())) != 0)
     return CallError();
-  std::memcpy(to, all.data() + guard_, bytes_);
+  CopyBytes(all.data() + guard_, bytes_, to);
   return Ok();
 }
 
