@@ -169,7 +169,7 @@ class MergeSorter {
                   const std::function<Pair(const Indices&)>& pair_of,
                   const std::function<Expr(const Indices&, const Expr&)>& place_of = nullptr) {
     const int64_t longest = std::min({width / 2, asked_});
-    int64_t bits = 0;
+    int64_t bits = 1;  // of a cut; nothing may be asked for
     while (longest >> bits != 0) ++bits;
     const te::Axis step = te::ReduceAxis("step", IndexConst(bits));
     const DType i32 = DType::Int(32);
