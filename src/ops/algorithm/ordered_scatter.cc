@@ -4,8 +4,8 @@
 //   for j in 0..m { if (0 <= at[j] < n) y[at[j]] = y[at[j]] + updates[j] }
 //
 // m steps in place of n·m. Columns have places of their own and are shared out; where a row of
-// updates goes to a row, steps have vectors. Where threads run together the definition looks at all
-// updates for each element, which is right for any number of threads.
+// updates goes to a row, steps have vectors. Where threads run together updates are sorted
+// (sorted_scatter.cc), or the definition looks at all of them for each element.
 #include <algorithm>
 
 #include "ops/group.h"

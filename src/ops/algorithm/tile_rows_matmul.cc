@@ -73,9 +73,6 @@ std::optional<ProductShape> ReadSplit(const Site& site) {
   return s;
 }
 
-// Rows of all places are one behind the other, and fill tiles, where their number is known.
-bool AreTogether(const Site& site) { return AreNumbers(site.input(0)); }
-
 std::optional<TiledShape> ReadTiled(const Site& site, bool together) {
   const bool split = site.node().op == OpKind::kSplitMatMul;
   std::optional<ProductShape> s = split ? ReadSplit(site) : ReadProduct(site);
@@ -91,7 +88,10 @@ std::optional<TiledShape> ReadTiled(const Site& site, bool together) {
   return TiledShape{std::move(*s), *kernel, split};
 }
 
-std::optional<TiledShape> ReadTiled(const Site& site) { return ReadTiled(site, AreTogether(site)); }
+// Where their number is known, rows of all places are one behind the other, and fill tiles.
+std::optional<TiledShape> ReadTiled(const Site& site) {
+  return ReadTiled(site, AreNumbers(site.input(0)));
+}
 
 bool IsFor(const Site& site) { return ReadTiled(site).has_value(); }
 
