@@ -88,11 +88,6 @@ constexpr IdentityRule kIdentities[] = {
        const std::vector<int64_t> perm = v.attrs.GetInts("perm");
        return std::is_sorted(perm.begin(), perm.end());
      }},
-    {OpKind::kTile,
-     [](const OpView& v, const TensorType&) {
-       const std::vector<Expr>& repeats = ExprsOf(v, "repeats");
-       return std::all_of(repeats.begin(), repeats.end(), IsOne);
-     }},
     {OpKind::kSlice,
      [](const OpView& v, const TensorType& out) {
        const std::vector<Expr>& starts = ExprsOf(v, "starts");

@@ -150,18 +150,6 @@ Expected<TensorType> TypePad(const OpView& v) {
   return out;
 }
 
-Expected<TensorType> TypeTile(const OpView& v) {
-  const std::vector<Expr>& repeats = Exprs(v, "repeats");
-  TN_RETURN_IF_ERROR(CheckLength("repeats", repeats.size(), v.in(0).dims.size()));
-  TensorType out{v.in(0).dtype, {}};
-  for (size_t i = 0; i < repeats.size(); ++i) {
-    if (AsInt(repeats[i]) && *AsInt(repeats[i]) < 0)
-      return Bad("expected repeats of at least 0, but got {}", DimsText(repeats));
-    out.dims.push_back(DimMul(v.in(0).dims[i], repeats[i]));
-  }
-  return out;
-}
-
 // An index of a constant that no call can have meant. Of an axis without elements any index gives
 // 0.
 static Status CheckIndex(const OpView& v, const Expr& index, int axis) {

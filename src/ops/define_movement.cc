@@ -239,12 +239,6 @@ static Expr DefineShape(const OpContext& op, const Indices& out) {
   return value;
 }
 
-static Expr DefineTile(const OpContext& op, const Indices& out) {
-  Indices in;
-  for (size_t i = 0; i < out.size(); ++i) in.push_back(out[i] % op.in[0].dims[i]);
-  return op.in[0].at(in);
-}
-
 Expr DefineMovement(const OpContext& op, const Indices& out) {
   switch (op.node->op) {
     case OpKind::kReshape: return op.in[0].at(ReshapeIndices(op.in[0].dims, op.out.dims, out));
@@ -258,7 +252,6 @@ Expr DefineMovement(const OpContext& op, const Indices& out) {
     case OpKind::kConcat: return DefineConcat(op, out);
     case OpKind::kExpand: return BroadcastAt(op.in[0], out, op.out.dims);
     case OpKind::kPad: return DefinePad(op, out);
-    case OpKind::kTile: return DefineTile(op, out);
     case OpKind::kGather: return DefineGather(op, out);
     case OpKind::kGatherElements: {
       size_t axis = static_cast<size_t>(op.Int("axis"));

@@ -322,6 +322,24 @@ Val Repeat(const Val& x, int64_t axis, const Expr& count) {
   return Reshape(wide, std::move(dims));
 }
 
+// A new axis before each one that repeats, along which all is the same.
+Val Tile(const Val& x, const Dims& repeats) {
+  if (!x) return x;
+  if (std::all_of(repeats.begin(), repeats.end(), IsOne)) return x;
+  const Dims dims = x.dims();
+  Dims before, during, after;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!IsOne(repeats[i])) {
+      before.push_back(IndexConst(1));
+      during.push_back(repeats[i]);
+    }
+    before.push_back(dims[i]);
+    during.push_back(dims[i]);
+    after.push_back(graph::DimMul(dims[i], repeats[i]));
+  }
+  return Reshape(Expand(Reshape(x, std::move(before)), std::move(during)), std::move(after));
+}
+
 Val Pad(const Val& x, int64_t axis, int64_t before, int64_t after, const Val& value) {
   if (!HasAxes(x, {axis})) return Failed(x);
   const size_t rank = static_cast<size_t>(x.rank()), at = static_cast<size_t>(x.At(axis));
@@ -355,13 +373,20 @@ Val Scatter(const Val& x, const Val& indices, const Val& updates, int64_t axis,
                           {{"axis", x.At(axis)}, {"reduction", reduction}});
 }
 
-Val ReverseRows(const Val& x, const Val& lengths) {
+// Whole rows are gathered: of x as a list of its T · B rows.
+Val ReverseRows(const Val& x, const Val& lengths, int64_t time) {
   if (!x || !lengths) return x;
-  const DType i64 = DType::Int(64);
-  const Val row = Unsqueeze(x.formula().Iota(x.dim(0)), 1), length = Cast(lengths, i64);
-  Val from = Where(row < length, length - 1 - row, row);
-  for (int64_t axis = 2; axis < x.rank(); ++axis) from = Unsqueeze(from, axis);
-  return GatherElements(x, Expand(from, x.dims()), 0);
+  const Formula& f = x.formula();
+  const Expr t = x.dim(time), b = x.dim(1 - time);
+  const Val row = Unsqueeze(f.Iota(t), 1 - time);
+  const Val column = Unsqueeze(f.Iota(b), time);
+  const Val length = Unsqueeze(Cast(lengths, DType::Int(64)), time);
+  const Val from = Where(row < length, length - 1 - row, row);
+  const Val place = time == 0 ? from * Size(x, 1) + column : column * Size(x, 1) + from;
+  const Dims dims = x.dims();
+  Dims rows(dims.begin() + 1, dims.end());
+  rows[0] = graph::DimMul(t, b);
+  return Gather(Reshape(x, std::move(rows)), place, 0);
 }
 
 // Element i is the one of number c[i], if it is one, where c are the sums of the mask so far. So as

@@ -188,6 +188,8 @@ Val Stack(const std::vector<Val>& parts, int64_t axis);
 Val Expand(const Val& x, Dims shape);
 /// Each element of an axis `count` times in a row.
 Val Repeat(const Val& x, int64_t axis, const Expr& count);
+/// The whole of each axis so many times, one after another.
+Val Tile(const Val& x, const Dims& repeats);
 /// Elements before and after those of an axis.
 Val Pad(const Val& x, int64_t axis, int64_t before, int64_t after, const Val& value = {});
 /// Of all axes what comes before and then what comes after them; less than 0 takes away.
@@ -199,8 +201,9 @@ Val GatherNd(const Val& x, const Val& indices, int64_t batch_dims = 0);
 /// `indices`, which broadcast to them. `reduction`: none, add, mul, max, min.
 Val Scatter(const Val& x, const Val& indices, const Val& updates, int64_t axis,
             const std::string& reduction = "none");
-/// The first lengths[b] rows of column b of x: [T, B, …] in reverse order; the others stay.
-Val ReverseRows(const Val& x, const Val& lengths);
+/// The first lengths[b] rows of column b of x, which has T rows along axis `time` and B columns
+/// along the other of its first two, in reverse order; the others stay.
+Val ReverseRows(const Val& x, const Val& lengths, int64_t time = 0);
 /// Where a list of bools is true, in order. How many there are defines a dim of that name.
 Val PlacesOf(const Val& mask, std::string_view dim_name);
 

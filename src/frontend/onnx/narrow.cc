@@ -92,7 +92,6 @@ bool Moves(OpKind op) {
     case OpKind::kSlice:
     case OpKind::kConcat:
     case OpKind::kExpand:
-    case OpKind::kTile:
     case OpKind::kGather:
     case OpKind::kGatherElements:
     case OpKind::kGatherNd: return true;

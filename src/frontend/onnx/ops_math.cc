@@ -380,10 +380,9 @@ Status ImportReverseSequence(OpContext& c) {
   if (c.Rank(1) != 1)
     return c.Error("expected one length per sequence, but got {}", c.Type(1).ToString());
   const Formula f(c);
-  const Val x = time == 0 ? f.In(0) : Swap(f.In(0), 0, 1);
-  const Val lengths = InRange(c, 1, f.In(1), graph::DimAdd(x.dim(0), IndexConst(1)));
-  const Val y = ReverseRows(x, Conformed(lengths, {x.dim(1)}));
-  return f.Result(time == 0 ? y : Swap(y, 0, 1));
+  const Val x = f.In(0);
+  const Val lengths = InRange(c, 1, f.In(1), graph::DimAdd(x.dim(time), IndexConst(1)));
+  return f.Result(ReverseRows(x, Conformed(lengths, {x.dim(batch)}), time));
 }
 
 // ---- TfIdfVectorizer: how often each n-gram of a pool stands in a row ----

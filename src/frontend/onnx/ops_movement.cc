@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "frontend/onnx/call_sizes.h"
+#include "frontend/onnx/formula.h"
 #include "frontend/onnx/movement_by_call.h"
 #include "frontend/onnx/ops.h"
 
@@ -370,8 +371,15 @@ Status ImportExpand(OpContext& c) {
 
 Status ImportTile(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 2));
-  TN_ASSIGN_OR_RETURN(Elements repeats, SizesOf(c, 1, "repeats", c.Rank(0)));
-  return c.Result(OpKind::kTile, {c.In(0)}, {}, {{"repeats", std::move(repeats)}});
+  TN_ASSIGN_OR_RETURN(const Elements repeats, SizesOf(c, 1, "repeats", c.Rank(0)));
+  if (repeats.size() != c.Dims(0).size())
+    return c.Error("expected {} entries in repeats, but got {}", c.Rank(0), repeats.size());
+  for (const Expr& r : repeats) {
+    if (AsInt(r).value_or(0) < 0)
+      return c.Error("expected repeats of at least 0, but got {}", graph::DimsText(repeats));
+  }
+  const Formula f(c);
+  return f.Result(Tile(f.In(0), repeats));
 }
 
 Status Pad(OpContext& c, std::vector<int64_t> pads, ValueId value) {

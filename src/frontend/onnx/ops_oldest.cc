@@ -107,7 +107,8 @@ Status ImportTile1(OpContext& c) {
     return c.Error("expected a number of tiles and an axis of {}", c.Type(0).ToString());
   Elements repeats(c.Dims(0).size(), IndexConst(1));
   repeats[static_cast<size_t>(axes[0])] = IndexConst(static_cast<int64_t>(tiles[0]));
-  return c.Result(OpKind::kTile, {c.In(0)}, {}, {{"repeats", std::move(repeats)}});
+  const Formula f(c);
+  return f.Result(Tile(f.In(0), repeats));
 }
 
 Status ImportPad1(OpContext& c) {

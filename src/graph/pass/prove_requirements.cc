@@ -132,7 +132,6 @@ class ElementIntervals {
       case OpKind::kTranspose:
       case OpKind::kSlice:
       case OpKind::kExpand:
-      case OpKind::kTile:
       case OpKind::kConcat: return Union(n.inputs);
       case OpKind::kGather:
       case OpKind::kGatherElements:

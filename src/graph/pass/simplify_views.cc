@@ -90,7 +90,7 @@ Graph SimplifyViews(const Graph& g, const GraphPassContext& context) {
     const Node n = b.graph().node(id);
     if (n.op == OpKind::kGather) return SliceOfGather(b, n);
     const bool may_go = n.op == OpKind::kCast || n.op == OpKind::kExpand || n.op == OpKind::kPad ||
-                        n.op == OpKind::kTile || n.op == OpKind::kConcat;
+                        n.op == OpKind::kConcat;
     return may_go ? Identity(b, n) : kNoValue;
   });
   return Rewrite(sliced, [](Builder& b, NodeId id) -> Expected<ValueId> { return Shorten(b, id); });

@@ -88,7 +88,6 @@ Kind KindOf(const Node& n) {
     case OpKind::kSlice:
     case OpKind::kConcat:
     case OpKind::kPad:
-    case OpKind::kTile:
     case OpKind::kGather:
     case OpKind::kGatherElements:
     case OpKind::kGatherNd: return Kind::kMoves;

@@ -139,7 +139,6 @@ void AddMovement(std::vector<Sample>& s) {
   for (const char* mode : {"constant", "reflect", "edge", "wrap"})
     s.push_back({OpKind::kPad, "f32[a,b]", {{"mode", std::string(mode)}}, {{"pads", "1 0 0 2"}}});
   s.push_back({OpKind::kPad, "f32[a,b]", {}, {{"pads", "c 0 1 b"}}});
-  s.push_back({OpKind::kTile, "f32[a,b]", {}, {{"repeats", "c 2"}}});
   s.push_back({OpKind::kGather, "f32[a,b,c] i64[m,n]", {{"axis", int64_t{1}}}});
   s.push_back({OpKind::kGather, "f32[a,b] i32[m]", {{"axis", int64_t{0}}}});
   s.push_back({OpKind::kGatherElements, "f32[a,b] i64[a,c]", {{"axis", int64_t{1}}}});
