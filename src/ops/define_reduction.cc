@@ -276,7 +276,7 @@ static Operand DefineCumSum(const OpContext& op) {
 }
 
 // By halving: the largest number of leading elements that are all at most the value, found bit by
-// bit, the highest first.
+// bit, the highest first. How many bits there are is asked where it runs, coarsely.
 static Operand DefineSearchSorted(const OpContext& op) {
   const Operand &sorted = op.in[0], &values = op.in[1];
   const DType i64 = DType::Int(64);
@@ -285,13 +285,17 @@ static Operand DefineSearchSorted(const OpContext& op) {
   int64_t bits = 0;
   while (bits < 62 && most >> bits != 0) ++bits;
   if (bits == 0) return {i64, op.out.dims, [i64](const Indices&) { return MakeIntConst(i64, 0); }};
-  const te::Axis step = te::ReduceAxis("step", IndexConst(bits));
+  Expr steps = IndexConst(bits);
+  for (int64_t fewer : {32, 20, 10}) {
+    if (fewer < bits)
+      steps = Select::Make(Lt(size, IndexConst(int64_t{1} << fewer)), IndexConst(fewer), steps);
+  }
+  const te::Axis step = te::ReduceAxis("step", steps);
   return Read(te::AfterSteps(
       op.name + "_found", op.out.dims, step, [&](const Indices& out) -> te::StepsBody {
         return {MakeIntConst(i64, 0), [&, out](const Expr& here) {
-                  const Expr bit =
-                      Binary::Make(BinaryOp::kShr, MakeIntConst(i64, int64_t{1} << (bits - 1)),
-                                   CastExpr::Make(i64, step.var));
+                  const Expr bit = Binary::Make(BinaryOp::kShl, MakeIntConst(i64, 1),
+                                                CastExpr::Make(i64, steps - 1 - step.var));
                   const Expr more = CastExpr::Make(DType::Index(), here + bit);
                   const Expr at = Max(Min(more, size) - 1, IndexConst(0));
                   const Expr takes = And(Le(more, size), Le(sorted.at({at}), values.at(out)));

@@ -478,6 +478,19 @@ bool ReduceBeforeResult(Schedule& s, const Machine& machine) {
   return true;
 }
 
+void ScheduleBlocks(Schedule& s, const Parts& parts, const Machine& machine) {
+  Names done;
+  for (const std::string& block : s.GetBlocks()) {
+    if (std::find(done.begin(), done.end(), block) != done.end()) continue;
+    if (machine.warp > 0) {
+      if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))
+        ShareAmongThreads(s, parts, block);
+    } else {
+      done.push_back(ScheduleBlock(s, parts, machine, block));
+    }
+  }
+}
+
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine) {
   for (const std::string& b : BlocksOf(s, parts, BlockRole::kHalo)) {
     ScheduleBlock(s, parts, machine, b);

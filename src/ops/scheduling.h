@@ -85,6 +85,8 @@ bool ReduceByThreads(Schedule& s, const Machine& machine, const std::string& blo
 /// A function of two blocks, one that reduces and one that computes a result of each reduction,
 /// which are few: both are one launch. False where it is none; then nothing has changed.
 bool ReduceBeforeResult(Schedule& s, const Machine& machine);
+/// Every block by itself, as ScheduleBlock or, where threads run together, those after it do.
+void ScheduleBlocks(Schedule& s, const Parts& parts, const Machine& machine);
 /// All blocks that fill halos, likewise.
 void ScheduleHalos(Schedule& s, const Parts& parts, const Machine& machine);
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "frontend/onnx/call_sizes.h"
+#include "graph/infer.h"
 #include "support/strings.h"
 
 namespace tenon::onnx {
@@ -337,6 +338,9 @@ Val Tile(const Val& x, const Dims& repeats) {
     during.push_back(dims[i]);
     after.push_back(graph::DimMul(dims[i], repeats[i]));
   }
+  // What is too large is told of the result, not of what it is made by.
+  if (Status ok = graph::CheckType(graph::TensorType{x.dtype(), after}); !ok)
+    return x.formula().Of(Expected<ValueId>(std::move(ok.errors())));
   return Reshape(Expand(Reshape(x, std::move(before)), std::move(during)), std::move(after));
 }
 

@@ -112,16 +112,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   if (IsScheduled(*s.func())) return;
   if (machine.warp > 0 && (ReduceBeforeResult(s, machine) || ScheduleHeldRows(s, parts, machine)))
     return;
-  Names done;
-  for (const std::string& block : s.GetBlocks()) {
-    if (std::find(done.begin(), done.end(), block) != done.end()) continue;
-    if (machine.warp > 0) {
-      if (!ReduceByThreads(s, machine, block) && !ShareVectors(s, parts, machine, block))
-        ShareAmongThreads(s, parts, block);
-    } else {
-      done.push_back(ScheduleBlock(s, parts, machine, block));
-    }
-  }
+  ScheduleBlocks(s, parts, machine);
 }
 
 }  // namespace

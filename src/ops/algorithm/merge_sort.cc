@@ -5,6 +5,7 @@
 #include "graph/dims.h"
 #include "ops/group.h"
 #include "ops/merge_sort.h"
+#include "ops/ranked.h"
 #include "ops/scheduling.h"
 #include "ops/sort_keys.h"
 #include "ops/tiling.h"
@@ -58,19 +59,8 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
                             [&](const Indices& row, const Expr& j) {
                               return SortKeyOf(x.at(in_row(row, j)), largest);
                             }});
-  const auto place = [sorted, axis](Indices at) {
-    const Expr rank = at[axis];
-    at.erase(at.begin() + static_cast<long>(axis));
-    return sorted.at(at, rank);
-  };
-  group.Set(node.outputs[1], {DType::Int(64), op.out.dims, [place](const Indices& out) {
-                                return CastExpr::Make(DType::Int(64), place(out));
-                              }});
-  return {x.dtype, op.out.dims, [x, place, axis](Indices out) {
-            const Expr at = CastExpr::Make(DType::Index(), place(out));
-            out[axis] = Max(Min(at, x.dims[axis] - 1), IndexConst(0));
-            return x.at(out);
-          }};
+  return ElementsByRank(
+      group, node, [sorted](const Indices& row, const Expr& rank) { return sorted.at(row, rank); });
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {

@@ -16,6 +16,7 @@
 #include "graph/dims.h"
 #include "ops/group.h"
 #include "ops/operations.h"
+#include "ops/ranked.h"
 #include "ops/scheduling.h"
 #include "ops/sort_keys.h"
 #include "ops/steps_schedule.h"
@@ -199,20 +200,10 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const size_t axis = AxisOf(node);
   const te::Tensor order =
       Sorter(group, node, graph::ValueOf(point, kDigit)).Run(op.out.dims[axis]);
-  const auto place = [order, axis](Indices at) {
-    const Expr rank = at[axis];
-    at.erase(at.begin() + static_cast<long>(axis));
-    at.push_back(rank);
-    return order.At(at);
-  };
-  group.Set(node.outputs[1], {DType::Int(64), op.out.dims, [place](const Indices& out) {
-                                return CastExpr::Make(DType::Int(64), place(out));
-                              }});
-  const Operand x = op.in[0];
-  return {x.dtype, op.out.dims, [x, place, axis](Indices out) {
-            out[axis] = CastExpr::Make(DType::Index(), place(out));
-            return x.at(out);
-          }};
+  return ElementsByRank(group, node, [order](Indices row, const Expr& rank) {
+    row.push_back(rank);
+    return order.At(row);
+  });
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point&) {
@@ -222,6 +213,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 }  // namespace
 
 extern const Algorithm kRadixSort;
-const Algorithm kRadixSort = {"radix_sort", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kRadixSort = {"radix_sort", kOps,  IsFor,      SpaceOf, Wants,
+                              Work,         Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

@@ -53,6 +53,28 @@ TEST(KernelInOrder, SortsByDigits) {
   }
 }
 
+// Each round begins behind the element that the one before has found.
+TEST(KernelInOrder, SelectsOneAfterAnother) {
+  for (bool largest : {false, true}) {
+    for (DType type : {DType::Float(32), DType::Float(16), DType::BFloat16(), DType::Int(8),
+                       DType::Int(32), DType::UInt(32)}) {
+      SCOPED_TRACE(type.ToString());
+      CheckOrdered(Top(type, {17}, 0, 8, largest), "selection");
+    }
+    for (int64_t n : {1, 2, 7, 8, 9, 31, 32, 33, 101}) {
+      SCOPED_TRACE(n);
+      CheckOrdered(Top(DType::Float(32), {2, n}, 1, std::min<int64_t>(n, 3), largest), "selection");
+      CheckOrdered(Top(DType::Int(8), {n, 3}, 0, 1, largest), "selection");
+    }
+  }
+  Case open = Top(DType::Float(32), {1, 17}, 1, 2, true);
+  const Var n = VarNode::Make("n");
+  open.inputs[0].dims[0] = n;
+  open.dims = {{n, 0, 1000, 1}};
+  open.at = {{{"n", 0}}, {{"n", 1}}, {{"n", 3}}};
+  CheckOrdered(open, "selection");
+}
+
 TEST(KernelInOrder, SortsRowsOfOpenSizes) {
   const Var n = VarNode::Make("n"), m = VarNode::Make("m");
   for (int64_t axis : {0, 1}) {
@@ -186,6 +208,7 @@ TEST(KernelInOrder, IsChosenWhereItIsLess) {
   };
   EXPECT_FALSE(chosen(Top(DType::Float(32), {64, 8}, 1, 2, true), "radix_sort"));
   EXPECT_TRUE(chosen(Top(DType::Float(32), {1, 25200}, 1, 300, true), "radix_sort"));
+  EXPECT_TRUE(chosen(Top(DType::Float(32), {2000, 64}, 1, 2, true), "selection"));
   EXPECT_TRUE(
       chosen(Updates(DType::Float(32), {1000}, {1000}, {1000}, 0, "add"), "ordered_scatter"));
   static const Machine gpu = Machine::Of(*Target::Parse("cuda -arch=sm_90a"));

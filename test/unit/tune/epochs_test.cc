@@ -164,6 +164,10 @@ constexpr Site kSites[] = {
   %1: f32[4, 300], %2: i64[4, 300] = topk(%0) {axis: 1, k: [300]} "k"
   return %1 "y", %2 "at"
 })"},
+    {kV3, R"(graph @g(%0 "x": f32[50, 100]) {
+  %1: f32[50, 3], %2: i64[50, 3] = topk(%0) {axis: 1, k: [3]} "k"
+  return %1 "y", %2 "at"
+})"},
     {kV3, R"(graph @g(%0 "x": f32[60, 40], %1 "i": i64[99, 1], %2 "u": f32[99, 40]) {
   %3: f32[60, 40] = scatter(%0, %1, %2) {axis: 0} "k"
   return %3 "y"
