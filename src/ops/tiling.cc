@@ -92,6 +92,12 @@ double BorderBytes(const graph::Graph& region) {
   return bytes;
 }
 
+int64_t LinesAlong(const std::vector<int64_t>& sizes, size_t axis) {
+  int64_t lines = 1;
+  for (size_t a = 0; a < sizes.size(); ++a) lines *= a == axis ? 1 : std::max<int64_t>(sizes[a], 1);
+  return lines;
+}
+
 double EpilogueElements(const Site& site) {
   double elements = 0;
   for (size_t n = 0; n < site.region.nodes.size(); ++n) {

@@ -47,6 +47,8 @@ void AddTiles(WorkDescription* work, int64_t height, int64_t width, int64_t th, 
 /// Bytes of all values at a region's border, and of a type in it, at typical sizes.
 double BorderBytes(const graph::Graph& region);
 double BytesOf(const graph::Graph& region, const graph::TensorType& type);
+/// How many lines along an axis there are among so many elements; no size counts as less than 1.
+int64_t LinesAlong(const std::vector<int64_t>& sizes, size_t axis);
 /// Elements of the region's results, computed by all its nodes that follow the anchor.
 double EpilogueElements(const Site& site);
 

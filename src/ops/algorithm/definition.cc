@@ -36,11 +36,8 @@ void AddSteps(const Site& site, WorkDescription* work) {
   constexpr double kStepCycles = 30;     // of a thread
   constexpr int64_t kTurnsOfWarps = 16;  // that a worker has while one of them waits
   const std::vector<int64_t> sizes = site.Sizes(site.result());
-  const int64_t steps =
-      std::max<int64_t>(sizes[static_cast<size_t>(site.node().attrs.GetInt("axis"))], 1);
-  int64_t lines = 1;
-  for (int64_t size : sizes) lines *= std::max<int64_t>(size, 1);
-  lines /= steps;
+  const size_t axis = AxisOf(site.node());
+  const int64_t steps = std::max<int64_t>(sizes[axis], 1), lines = LinesAlong(sizes, axis);
   if (site.machine.warp == 0) {
     work->tiles = std::min(lines, kEnoughParts);
     return;

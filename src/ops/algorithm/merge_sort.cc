@@ -29,8 +29,7 @@ std::vector<Want> Wants(const Site&, const Point&) { return {}; }
 WorkDescription Work(const Site& site, const Point&) {
   const std::vector<int64_t> sizes = site.Sizes(site.input(0));
   const size_t axis = AxisOf(site.node());
-  int64_t rows = 1;
-  for (size_t a = 0; a < sizes.size(); ++a) rows *= a == axis ? 1 : std::max<int64_t>(sizes[a], 1);
+  const int64_t rows = LinesAlong(sizes, axis);
   WorkDescription work;
   work.team = site.machine.workers;
   work.tiles = kEnoughParts * site.machine.workers;

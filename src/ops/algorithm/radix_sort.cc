@@ -53,10 +53,8 @@ WorkDescription Work(const Site& site, const Point& point) {
   constexpr double kStep = 6, kValue = 3;  // scalar operations
   constexpr double kCountBytes = 4;
   const std::vector<int64_t> sizes = site.Sizes(site.input(0));
-  const int64_t size = std::max<int64_t>(sizes[AxisOf(site.node())], 1);
-  int64_t rows = 1;
-  for (int64_t n : sizes) rows *= std::max<int64_t>(n, 1);
-  rows /= size;
+  const size_t axis = AxisOf(site.node());
+  const int64_t size = std::max<int64_t>(sizes[axis], 1), rows = LinesAlong(sizes, axis);
   const int64_t bits = graph::ValueOf(point, kDigit);
   const auto digits = static_cast<double>(Digits(site.input(0).dtype, bits));
   const auto values = static_cast<double>(int64_t{1} << bits);

@@ -47,10 +47,9 @@ std::vector<Want> Wants(const Site&, const Point&) { return {}; }
 WorkDescription Work(const Site& site, const Point&) {
   constexpr double kKey = 12, kStep = 8, kRow = 24;  // operations of vectors of 32 bits
   const std::vector<int64_t> sizes = site.Sizes(site.input(0));
-  double elements = 1;
-  for (int64_t n : sizes) elements *= static_cast<double>(std::max<int64_t>(n, 1));
-  const double rows =
-      elements / static_cast<double>(std::max<int64_t>(sizes[AxisOf(site.node())], 1));
+  const size_t axis = AxisOf(site.node());
+  const auto rows = static_cast<double>(LinesAlong(sizes, axis));
+  const double elements = rows * static_cast<double>(std::max<int64_t>(sizes[axis], 1));
   const auto k = static_cast<double>(Asked(site));
   WorkDescription work;
   work.vector_ops = elements * (kKey + k * kStep) + EpilogueElements(site);

@@ -58,11 +58,6 @@ WorkDescription Work(const Site& site, const Point&) {
   const std::vector<int64_t> indices = site.Sizes(site.input(1)), x = site.Sizes(site.result()),
                              updates = site.Sizes(site.input(2));
   const int64_t steps = std::max<int64_t>(updates[axis], 1);
-  const auto columns = [axis](const std::vector<int64_t>& sizes) {
-    int64_t n = 1;
-    for (size_t a = 0; a < sizes.size(); ++a) n *= a == axis ? 1 : std::max<int64_t>(sizes[a], 1);
-    return n;
-  };
   const bool combines = site.node().attrs.GetString("reduction") != "none";
   WorkDescription work;
   work.team = site.machine.workers;
@@ -70,13 +65,14 @@ WorkDescription Work(const Site& site, const Point&) {
   double halvings = 1;
   for (int64_t n = 1; n <= steps; n *= 2) ++halvings;
   const int64_t levels = combines ? RunLevels(steps) : 0;
-  work.vector_ops = EpilogueElements(site) +
-                    kStep * halvings * static_cast<double>(columns(indices) * (x[axis] + 1)) +
-                    kStep * static_cast<double>(columns(updates) * steps * levels * kPart);
+  work.vector_ops =
+      EpilogueElements(site) +
+      kStep * halvings * static_cast<double>(LinesAlong(indices, axis) * (x[axis] + 1)) +
+      kStep * static_cast<double>(LinesAlong(updates, axis) * steps * levels * kPart);
   const double bytes = 2 * BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
   work.barriers = 1 + levels + (combines ? 1 : 0);
-  AddMerging(&work, site.machine, columns(indices), steps, steps, DType::UInt(32));
+  AddMerging(&work, site.machine, LinesAlong(indices, axis), steps, steps, DType::UInt(32));
   return work;
 }
 

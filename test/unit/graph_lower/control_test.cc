@@ -482,7 +482,7 @@ TEST(Control, WhatCannotBeCompiledIsNamed) {
             "value 'x': error: expected tensors of numbers and bools, but got sequence(f32[2]): "
             "sequences and optionals are not compiled yet\n");
   Graph words = MustParse(R"(graph @g(%0 "words": string[2]) {
-  %1: string[4] = tile(%0) {repeats: [2]} "twice"
+  %1: string[4, 2] = expand(%0) {shape: [4, 2]} "often"
   return %1 "y"
 })");
   network = Lower(words, {&CpuMachine(), &CpuMachine(), "main"});
