@@ -149,8 +149,11 @@ bool Body::HasStrayUnder(const Node* stmt) const {
 
 std::vector<Body::Access> Body::AccessesUnder(const Node* stmt) const {
   std::vector<Access> out;
+  reads_.resize(blocks_.size());
   for (const Place* p : BlocksUnder(stmt)) {
-    for (const Region& r : ReadsOf(*p->block())) out.push_back({p, r, false});
+    std::optional<std::vector<Region>>& reads = reads_[OrderOf(p)];
+    if (!reads) reads = ReadsOf(*p->block());
+    for (const Region& r : *reads) out.push_back({p, r, false});
     for (const Region& r : p->block()->writes) out.push_back({p, r, true});
   }
   return out;

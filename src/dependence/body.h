@@ -19,6 +19,7 @@ using BlockRef = Ref<const Block>;
 using Names = std::vector<std::string>;
 
 /// A snapshot of a function's body: who is where, who touches what. Positions are in program order.
+/// For one thread at a time.
 class Body {
  public:
   /// A loop, a block or a leaf statement and the statements around it.
@@ -83,6 +84,8 @@ class Body {
   Func func_;
   std::vector<Place> loops_, blocks_, strays_;
   std::vector<Buffer> allocs_, buffers_;
+  // What blocks read, found when it is first asked for: there are many questions about one body.
+  mutable std::vector<std::optional<std::vector<Region>>> reads_;
   NameSupply vars_{"_", 2}, block_names_{"_", 2}, buffer_names_{"_", 2};
 };
 
