@@ -780,6 +780,20 @@ def model_of(nodes, inputs, outputs, constants, opset):
     return helper.make_model(graph, opset_imports=imports, ir_version=8, functions=functions)
 
 
+def peer(model):
+    """ONNX Runtime's session. Its products of u8 and i8 saturate in 16 bits on machines with AVX2 alone, unless it is to be precise, and then it
+    does not take those of i8 and i8, which never do."""
+    if any(t.data_type == onnx.TensorProto.INT8 for t in model.graph.initializer):
+        precise = onnxruntime.SessionOptions()
+        precise.intra_op_num_threads = 1
+        precise.add_session_config_entry("session.x64quantprecision", "1")
+        try:
+            return onnxruntime.InferenceSession(model.SerializeToString(), precise)
+        except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+            pass
+    return onnxruntime.InferenceSession(model.SerializeToString(), one_thread)
+
+
 class Case:
     """As run_node_tests.Case."""
     rtol, atol, shapes = 2e-5, 1e-5, ()
@@ -791,7 +805,7 @@ class Case:
         self.inputs = list(feeds.values())
         if expect is None:
             try:
-                expect = onnxruntime.InferenceSession(self.model.SerializeToString(), one_thread).run(None, feeds)
+                expect = peer(self.model).run(None, feeds)
             except Exception as error:
                 raise ValueError(f"{name} must state its outputs: {error}") from error
         self.outputs = [np.asarray(x) for x in expect]
