@@ -12,6 +12,7 @@
 // fragment has its lane as first storage coordinate; who touches it must be that lane. Memory keeps
 // a bit per byte that says whether it was written, and what is needed to report races.
 
+#include <algorithm>
 #include <array>
 
 #include "interp/grid.h"
@@ -28,12 +29,14 @@ uint8_t* BytesAt(uintptr_t address) {
   return reinterpret_cast<uint8_t*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
+Lane ZeroLane(DType type) { return type.IsFloat() ? FloatLane(0) : IntLane(0); }
+
 }  // namespace
 
 const View& Worker::ViewOf(const Buffer& buffer) {
-  auto it = frame_.buffers.find(buffer.get());
-  if (it == frame_.buffers.end()) Fail("buffer " + buffer->name + " is not in scope");
-  return it->second;
+  const View* view = frame_.buffers.Find(buffer.get());
+  if (!view) Fail("buffer " + buffer->name + " is not in scope");
+  return *view;
 }
 
 View Worker::MakeView(const Buffer& buffer, uintptr_t address) {
@@ -75,14 +78,13 @@ int64_t Worker::StorageElements(const Buffer& buffer) {
 
 std::string Accessed::ToString() const {
   std::string out(name_);
-  if (!indices_) return out;
+  if (!is_element_) return out;
   out += "[";
-  for (size_t i = 0; i < indices_->size(); ++i)
-    out += (i ? ", " : "") + std::to_string((*indices_)[i]);
+  for (size_t i = 0; i < indices_.size(); ++i) out += (i ? ", " : "") + std::to_string(indices_[i]);
   return out + "]";
 }
 
-void Worker::CheckBounds(const View& view, const std::vector<int64_t>& indices) const {
+void Worker::CheckBounds(const View& view, std::span<const int64_t> indices) const {
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] >= 0 && indices[i] < view.shape[i]) continue;
     std::string shape;
@@ -93,26 +95,27 @@ void Worker::CheckBounds(const View& view, const std::vector<int64_t>& indices) 
 }
 
 // An element's place among the storage dimensions.
-std::vector<int64_t> Worker::StorageOf(const View& view, const std::vector<int64_t>& indices) {
+Indices Worker::StorageOf(const View& view, std::span<const int64_t> indices) {
   const Layout& layout = view.buffer->layout;
-  if (!layout) return indices;
+  if (!layout) {
+    Indices storage(indices.size());
+    for (size_t i = 0; i < indices.size(); ++i) storage[i] = indices[i];
+    return storage;
+  }
   // The coordinates are this access's alone; a layout's expressions mention nothing else that they
   // could shadow.
   for (size_t i = 0; i < indices.size(); ++i)
-    frame_.vars[layout->coords[i].get()] = IndexValue(indices[i]);
-  std::vector<int64_t> storage;
-  storage.reserve(layout->storage.size());
-  for (const Expr& e : layout->storage) storage.push_back(EvalInt(e));
-  return storage;
+    frame_.vars.Set(layout->coords[i].get(), IndexValue(indices[i]));
+  return IndicesOf(layout->storage);
 }
 
-int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bool check) {
+int64_t Worker::Offset(const View& view, std::span<const int64_t> indices, bool check) {
   if (indices.size() != view.shape.size()) {
     Fail("access of " + view.buffer->name + " with " + std::to_string(indices.size()) +
          " indices, expected " + std::to_string(view.shape.size()));
   }
   if (check) CheckBounds(view, indices);
-  const std::vector<int64_t> storage = StorageOf(view, indices);
+  Indices storage = StorageOf(view, indices);
   const bool lanes = thread_ && view.buffer->layout && !view.buffer->layout->threads.empty();
   if (lanes && check) {
     const int64_t lane = thread_->lane(EvalInt(m_.StorageOf(view.buffer)[0]));
@@ -127,8 +130,7 @@ int64_t Worker::Offset(const View& view, const std::vector<int64_t>& indices, bo
 
 uintptr_t Worker::AddressOf(const Load& n) {
   View view = ViewOf(n.buffer);
-  std::vector<int64_t> indices;
-  for (const Expr& i : n.indices) indices.push_back(Eval(i).first.i);
+  const Indices indices = IndicesOf(n.indices);
   return view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/false));
 }
 
@@ -187,13 +189,13 @@ void Worker::WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, cons
   Encode(type.Element(), v, BytesAt(address));
 }
 
-Spot Worker::Locate(const View& view, const std::vector<int64_t>& indices) {
+Spot Worker::Locate(const View& view, std::span<const int64_t> indices) {
   if (view.window) return LocateInWindow(view, indices);
   return {view.memory,
           view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true))};
 }
 
-Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
+Lane Worker::Read(const View& view, std::span<const int64_t> indices) {
   const auto [memory, address] = Locate(view, indices);
   return ReadAt(memory, address, view.buffer->dtype, Accessed(view, indices));
 }
@@ -202,7 +204,7 @@ Lane Worker::Read(const View& view, const std::vector<int64_t>& indices) {
 // or that another worker or thread writes at the same time: then it has any value, here one that
 // shows in whatever is made of it. (The read is not noted either; where it does race with a write
 // after it, another order of the threads has that write before it.)
-Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
+Lane Worker::ReadLane(const View& view, std::span<const int64_t> indices) {
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
   const DType type = view.buffer->dtype.Element();
   if (view.memory) {
@@ -220,46 +222,66 @@ Lane Worker::ReadLane(const View& view, const std::vector<int64_t>& indices) {
   return Decode(type, BytesAt(address));
 }
 
-void Worker::Write(const View& view, const std::vector<int64_t>& indices, Lane v) {
+void Worker::Write(const View& view, std::span<const int64_t> indices, Lane v) {
   const auto [memory, address] = Locate(view, indices);
   if (copying_) return BeginWrite(memory, address, view.buffer->dtype, v, Accessed(view, indices));
   WriteAt(memory, address, view.buffer->dtype, v, Accessed(view, indices));
 }
 
-LaneIndices Worker::IndicesOf(const std::vector<Expr>& indices) {
+Indices Worker::IndicesOf(const std::vector<Expr>& indices) {
+  Indices out(indices.size());
+  for (size_t i = 0; i < indices.size(); ++i) out[i] = EvalInt(indices[i]);
+  return out;
+}
+
+LaneIndices Worker::LaneIndicesOf(const std::vector<Expr>& indices) {
   std::vector<Value> values;
   values.reserve(indices.size());
   for (const Expr& e : indices) values.push_back(Eval(e));
   return LaneIndices(std::move(values));
 }
 
-Value Worker::EvalLoad(const Load& n) {
+Lane Worker::LoadScalar(const Load& n) {
+  const bool touched = !n.mask || EvalBool(n.mask);
+  const Indices indices = IndicesOf(n.indices);
+  const View& view = ViewOf(n.buffer);
+  return touched ? Read(view, indices) : ZeroLane(n.dtype);
+}
+
+Value Worker::LoadVector(const Load& n) {
   const size_t lanes = LanesOf(n.dtype);
   Value mask;
   if (n.mask) mask = Eval(n.mask);
-  LaneIndices indices = IndicesOf(n.indices);
+  LaneIndices indices = LaneIndicesOf(n.indices);
   const View& view = ViewOf(n.buffer);
-  Lane zero = n.dtype.IsFloat() ? FloatLane(0) : IntLane(0);
-  Value out{n.dtype, zero, {}};
-  if (n.dtype.IsVector()) out.lanes.reserve(lanes);
+  Value out{n.dtype, {}, {}};
+  out.lanes.reserve(lanes);
   for (size_t i = 0; i < lanes; ++i) {
-    bool touched = (!n.mask || mask.at(i).i != 0) && (n.dtype.IsScalar() || Active(i));
-    Lane lane = !touched             ? zero
-                : n.dtype.IsVector() ? ReadLane(view, indices.At(i))
-                                     : Read(view, indices.At(i));
-    if (n.dtype.IsVector()) out.lanes.push_back(lane);
-    if (i == 0) out.first = lane;
+    const bool touched = (!n.mask || mask.at(i).i != 0) && Active(i);
+    out.lanes.push_back(touched ? ReadLane(view, indices.At(i)) : ZeroLane(n.dtype));
   }
+  out.first = out.lanes[0];
   return out;
 }
 
 // A scalar value stored at vector indices goes to every lane; lanes are written in order.
 void Worker::ExecStore(const Store& n) {
+  const bool scalar =
+      n.value->dtype.IsScalar() && std::all_of(n.indices.begin(), n.indices.end(),
+                                               [](const Expr& e) { return e->dtype.IsScalar(); });
+  if (scalar) {
+    const Lane value = EvalScalar(n.value);
+    const bool touched = !n.mask || EvalBool(n.mask);
+    const Indices indices = IndicesOf(n.indices);
+    const View& view = ViewOf(n.buffer);
+    if (touched) Write(view, indices, value);
+    return;
+  }
   Value value = Eval(n.value), mask;
   if (n.mask) mask = Eval(n.mask);
   size_t lanes = LanesOf(n.value->dtype);
   for (const Expr& e : n.indices) lanes = std::max(lanes, LanesOf(e->dtype));
-  LaneIndices indices = IndicesOf(n.indices);
+  LaneIndices indices = LaneIndicesOf(n.indices);
   const View& view = ViewOf(n.buffer);
   for (size_t i = 0; i < lanes; ++i) {
     if (!n.mask || mask.at(i).i != 0) Write(view, indices.At(i), value.at(i));
@@ -268,15 +290,14 @@ void Worker::ExecStore(const Store& n) {
 
 // Between its read and its write nobody else runs.
 void Worker::ExecAtomic(const Atomic& n) {
-  Value operand = Eval(n.value);
-  std::vector<int64_t> indices;
-  for (const Expr& e : n.indices) indices.push_back(EvalInt(e));
+  const Lane operand = EvalScalar(n.value);
+  const Indices indices = IndicesOf(n.indices);
   const View& view = ViewOf(n.buffer);
   const Accessed what(view, indices);
   auto address = view.address + static_cast<uintptr_t>(Offset(view, indices, /*check=*/true));
   const DType type = n.buffer->dtype;
   Lane old = ReadAt(view.memory, address, type, what, AccessKind::kAtomic);
-  std::optional<Lane> sum = Apply(n.op, type, old, operand.first);
+  std::optional<Lane> sum = Apply(n.op, type, old, operand);
   if (!sum) Fail("atomic on " + what.ToString() + ": overflow");
   if (view.memory) CheckInside(view.memory, address, type, what);
   Encode(type.Element(), *sum, BytesAt(address));

@@ -15,8 +15,8 @@ bool Worker::ExecAsync(const CallFunc& n, const Func& callee) {
   if (part == AsyncPart::kInit) {
     if (!thread_) Fail("unsupported: barrier");
     Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
-    const View& barrier = frame.buffers.at(callee->buffers[0].get());
-    thread_->MakeReady(barrier.address, frame.vars.at(callee->scalars[0].get()).first.i,
+    const View& barrier = frame.buffers.At(callee->buffers[0].get());
+    thread_->MakeReady(barrier.address, frame.vars.At(callee->scalars[0].get()).first.i,
                        barrier.memory->name());
   } else if (part == AsyncPart::kBulk) {
     ExecBulkCopy(n, callee);
@@ -42,7 +42,7 @@ void Worker::ExecBulkCopy(const CallFunc& n, const Func& callee) {
   if (!thread_) Fail("unsupported: " + n.callee + " outside of a launch");
   std::vector<AsyncWrite> others = std::exchange(begun_, {});
   Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
-  const View barrier = frame.buffers.at(callee->buffers.back().get());
+  const View barrier = frame.buffers.At(callee->buffers.back().get());
   copying_ = true;
   RunCallee(n, callee, std::move(frame));
   copying_ = false;

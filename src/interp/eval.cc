@@ -31,30 +31,68 @@ Value PerLane(DType type, size_t lanes, F f) {
 }  // namespace
 
 Value Worker::Eval(const Expr& e) {
+  if (e->dtype.IsScalar()) return {e->dtype, EvalScalar(e), {}};
   m_.Step();
+  return EvalVector(e);
+}
+
+const Value& Worker::VarValue(const VarNode& n) {
+  const Value* value = frame_.vars.Find(&n);
+  if (!value) Fail("variable " + n.name + " has no value");
+  return *value;
+}
+
+Lane Worker::EvalScalar(const Expr& e) {
+  m_.Step();
+  switch (e->kind) {
+    case NodeKind::kIntConst: return IntLane(As<IntConst>(e)->value);
+    case NodeKind::kFloatConst: return FloatLane(As<FloatConst>(e)->value);
+    case NodeKind::kStringConst:
+      return IntLane(reinterpret_cast<intptr_t>(As<StringConst>(e)->value.c_str()));
+    case NodeKind::kVar: return VarValue(*As<VarNode>(e)).first;
+    case NodeKind::kUnary: {
+      const auto* n = As<Unary>(e);
+      return Apply(n->op, n->dtype, EvalScalar(n->value));
+    }
+    case NodeKind::kBinary: {
+      const auto* n = As<Binary>(e);
+      const Lane a = EvalScalar(n->lhs);
+      return ApplyBinary(*n, a, EvalScalar(n->rhs));
+    }
+    case NodeKind::kSelect: {  // loads of the side not taken touch no memory
+      const auto* n = As<Select>(e);
+      return EvalScalar(EvalBool(n->condition) ? n->on_true : n->on_false);
+    }
+    case NodeKind::kCast: {
+      const auto* n = As<CastExpr>(e);
+      return Convert(n->dtype, n->value->dtype, EvalScalar(n->value));
+    }
+    case NodeKind::kLoad: return LoadScalar(*As<Load>(e));
+    default: return EvalCall(*As<Call>(e)).first;
+  }
+}
+
+Value Worker::EvalVector(const Expr& e) {
   const size_t lanes = LanesOf(e->dtype);
-  if (const auto* n = As<IntConst>(e)) return {n->dtype, IntLane(n->value), {}};
-  if (const auto* n = As<FloatConst>(e)) return {n->dtype, FloatLane(n->value), {}};
-  if (const auto* n = As<StringConst>(e)) {
-    return {n->dtype, IntLane(reinterpret_cast<intptr_t>(n->value.c_str())), {}};
-  }
-  if (const auto* n = As<VarNode>(e)) {
-    auto it = frame_.vars.find(n);
-    if (it == frame_.vars.end()) Fail("variable " + n->name + " has no value");
-    return it->second;
-  }
+  if (const auto* n = As<VarNode>(e)) return VarValue(*n);
   if (const auto* n = As<Unary>(e)) {
     Value v = Eval(n->value);
     return PerLane(n->dtype, lanes, [&](size_t i) { return Apply(n->op, n->dtype, v.at(i)); });
   }
-  if (const auto* n = As<Binary>(e)) return EvalBinary(*n);
+  if (const auto* n = As<Binary>(e)) {
+    Value a = Eval(n->lhs), b = Eval(n->rhs);
+    return PerLane(n->dtype, lanes, [&](size_t i) {
+      if (Active(i)) return ApplyBinary(*n, a.at(i), b.at(i));
+      return Apply(n->op, n->lhs->dtype.Element(), a.at(i), b.at(i)).value_or(IntLane(0));
+    });
+  }
   if (const auto* n = As<Select>(e)) return EvalSelect(*n);
   if (const auto* n = As<CastExpr>(e)) {
     Value v = Eval(n->value);
     DType from = n->value->dtype;
     return PerLane(n->dtype, lanes, [&](size_t i) { return Convert(n->dtype, from, v.at(i)); });
   }
-  if (const auto* n = As<Load>(e)) return EvalLoad(*n);
+  if (const auto* n = As<Load>(e)) return LoadVector(*n);
   if (const auto* n = As<Ramp>(e)) {
     Value base = Eval(n->base), stride = Eval(n->stride);
     DType type = n->dtype.Element();
@@ -73,24 +111,18 @@ Value Worker::Eval(const Expr& e) {
   return EvalCall(*As<Call>(e));
 }
 
-Value Worker::EvalBinary(const Binary& n) {
-  Value a = Eval(n.lhs), b = Eval(n.rhs);
-  DType type = n.lhs->dtype.Element();
-  return PerLane(n.dtype, LanesOf(n.dtype), [&](size_t i) {
-    auto out = Apply(n.op, type, a.at(i), b.at(i));
-    if (out) return *out;
-    if (!n.dtype.IsScalar() && !Active(i)) return IntLane(0);
-    std::string why = b.at(i).i == 0 && (n.op == BinaryOp::kDiv || n.op == BinaryOp::kMod)
-                          ? "index division by zero in "
-                          : "index arithmetic overflows in ";
-    Fail(why + ToString(Expr(&n)));
-  });
+Lane Worker::ApplyBinary(const Binary& n, Lane a, Lane b) {
+  const auto out = Apply(n.op, n.lhs->dtype.Element(), a, b);
+  if (out) return *out;
+  const bool divides = n.op == BinaryOp::kDiv || n.op == BinaryOp::kMod;
+  Fail((b.i == 0 && divides ? "index division by zero in " : "index arithmetic overflows in ") +
+       ToString(Expr(&n)));
 }
 
 // Loads of the side not taken touch no memory.
 Value Worker::EvalSelect(const Select& n) {
+  if (n.condition->dtype.IsScalar()) return Eval(EvalBool(n.condition) ? n.on_true : n.on_false);
   Value condition = Eval(n.condition);
-  if (!condition.IsVector()) return Eval(condition.first.i ? n.on_true : n.on_false);
   const size_t lanes = LanesOf(n.dtype);
   const std::vector<bool>* outer = active_;
   auto side = [&](const Expr& e, bool taken) {

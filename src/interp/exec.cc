@@ -62,10 +62,10 @@ Worker::Flow Worker::Exec(const Stmt& s) {
     case NodeKind::kAlloc: return ExecAlloc(*As<Alloc>(s));
     case NodeKind::kBind: {
       const auto* n = As<Bind>(s);
-      frame_.buffers[n->buffer.get()] =
-          MakeView(n->buffer, static_cast<uintptr_t>(EvalInt(n->data)));
+      frame_.buffers.Set(n->buffer.get(),
+                         MakeView(n->buffer, static_cast<uintptr_t>(EvalInt(n->data))));
       Flow flow = Exec(n->body);
-      frame_.buffers.erase(n->buffer.get());
+      frame_.buffers.Forget(n->buffer.get());
       return flow;
     }
     case NodeKind::kStore: ExecStore(*As<Store>(s)); return Flow::kNext;
@@ -86,9 +86,9 @@ Worker::Flow Worker::Exec(const Stmt& s) {
 
 template <class Body>
 Worker::Flow Worker::WithVar(const Var& var, Value value, Body body) {
-  frame_.vars[var.get()] = std::move(value);
+  frame_.vars.Set(var.get(), std::move(value));
   Flow flow = body();
-  frame_.vars.erase(var.get());
+  frame_.vars.Forget(var.get());
   return flow;
 }
 
@@ -101,7 +101,7 @@ Worker::Flow Worker::ExecFor(const For& n) {
   if (promised) {
     promises_.emplace_back(n.var->name, n.attrs.Get<std::vector<std::string>>(kPrivateAttr, {}));
   }
-  Value& variable = frame_.vars[n.var.get()] = {n.var->dtype, IntLane(min), {}};
+  Value& variable = frame_.vars.Set(n.var.get(), {n.var->dtype, IntLane(min), {}});
   for (int64_t i = 0; i < extent; ++i) {
     m_.Step();
     int64_t iteration = order.empty() ? i : order[static_cast<size_t>(i)];
@@ -110,7 +110,7 @@ Worker::Flow Worker::ExecFor(const For& n) {
     if (Exec(n.body) == Flow::kReturn) return Flow::kReturn;
   }
   if (promised) promises_.pop_back();
-  frame_.vars.erase(n.var.get());
+  frame_.vars.Forget(n.var.get());
   return Flow::kNext;
 }
 
@@ -139,10 +139,9 @@ Worker::Flow Worker::ExecAlloc(const Alloc& n) {
   if (!shared) memory = m_.memory.Add(make());
   if (thread_ && !shared) memory->MakePrivate();
   for (Promise& p : promises_) p.Forget(*memory);
-  frame_.buffers[n.buffer.get()] = MakeView(n.buffer, memory->address());
-  frame_.buffers[n.buffer.get()].memory = memory;
+  frame_.buffers.Set(n.buffer.get(), MakeView(n.buffer, memory->address())).memory = memory;
   Flow flow = Exec(n.body);
-  frame_.buffers.erase(n.buffer.get());
+  frame_.buffers.Forget(n.buffer.get());
   if (!shared && memory->AnyUnderWay())
     Fail(n.buffer->name + " is given up while copies to it are under way");
   if (!shared) m_.memory.Remove(memory);
@@ -154,25 +153,21 @@ Worker::Flow Worker::ExecBlock(const Block& n) {
   if (n.at != Level::kThread && n.at != Level::kWorker && n.at != Level::kWarp)
     Unsupported("block " + n.name + " at " + Name(n.at));
   bool first = true;  // all reduce and ordered variables are at the start of their domains
-  std::vector<std::pair<const VarNode*, Value>> values;
-  struct Checked {
-    const IterVarNode* iter;
-    int64_t value, min, extent;
-  };
-  std::vector<Checked> checked;
-  values.reserve(n.iters.size());
-  checked.reserve(n.iters.size());
+  const size_t around = bound_.size();
   for (const IterVar& iter : n.iters) {
     int64_t value = EvalInt(iter->binding);
     int64_t min = EvalInt(iter->min), extent = EvalInt(iter->extent);
-    checked.push_back({iter.get(), value, min, extent});
+    bound_.push_back({iter.get(), value, min, extent});
     if (iter->iter_kind != IterKind::kSpatial) first &= value == min;
-    values.emplace_back(iter->var.get(), Value{iter->var->dtype, IntLane(value), {}});
   }
-  for (auto& [var, value] : values) frame_.vars[var] = value;
+  for (size_t i = 0; i < n.iters.size(); ++i) {
+    const VarNode& var = *n.iters[i]->var;
+    frame_.vars.Set(&var, {var.dtype, IntLane(bound_[around + i].value), {}});
+  }
   Flow flow = Flow::kNext;
   if (!n.where || EvalBool(n.where)) {
-    for (const Checked& c : checked) {
+    for (size_t i = around; i < bound_.size(); ++i) {
+      const Bound& c = bound_[i];
       if (c.value >= c.min && c.value - c.min < c.extent) continue;
       Fail("block " + n.name + ": " + c.iter->var->name + " = " + std::to_string(c.value) +
            " is outside its domain " + std::to_string(c.min) + ".." +
@@ -181,7 +176,8 @@ Worker::Flow Worker::ExecBlock(const Block& n) {
     if (n.init && first) flow = Exec(n.init);
     if (flow == Flow::kNext) flow = Exec(n.body);
   }
-  for (auto& [var, value] : values) frame_.vars.erase(var);
+  for (const IterVar& iter : n.iters) frame_.vars.Forget(iter->var.get());
+  bound_.resize(around);
   return flow;
 }
 
@@ -295,8 +291,7 @@ void Worker::ExecSync(const Sync& n) {
 void Worker::ExecBarrier(const Barrier& n) {
   if (!thread_) Unsupported("barrier");
   const View& view = ViewOf(n.buffer);
-  std::vector<int64_t> indices;
-  for (const Expr& e : n.indices) indices.push_back(EvalInt(e));
+  const Indices indices = IndicesOf(n.indices);
   const int64_t offset = Offset(view, indices, /*check=*/true);
   thread_->OnBarrier(n.op, view.address + static_cast<uintptr_t>(offset),
                      n.value ? EvalInt(n.value) : 0, Accessed(view, indices).ToString());
@@ -345,7 +340,7 @@ Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers
         i < callee->dims.size() ? callee->dims[i] : callee->scalars[i - callee->dims.size()];
     if (var->dtype != scalars[i]->dtype)
       Fail("call of " + callee->name + ": " + var->name + " has another type");
-    inner.frame_.vars[var.get()] = Eval(scalars[i]);
+    inner.frame_.vars.Set(var.get(), Eval(scalars[i]));
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& param = callee->buffers[i];
@@ -355,7 +350,7 @@ Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers
     std::vector<int64_t> first;
     for (const Range& r : buffers[i]->ranges) first.push_back(EvalInt(r->min));
     if (IsFragment(*param) || IsOtherwise(*param, *view.buffer)) {
-      inner.frame_.buffers[param.get()] = WindowOn(param, view, buffers[i], &inner);
+      inner.frame_.buffers.Set(param.get(), WindowOn(param, view, buffers[i], &inner));
       continue;
     }
     auto address = view.address + static_cast<uintptr_t>(Offset(view, first, /*check=*/false));
@@ -366,7 +361,7 @@ Frame Worker::CalleeFrame(const Func& callee, const std::vector<Region>& buffers
     }
     View bound = inner.MakeView(param, address);
     bound.memory = view.memory;
-    inner.frame_.buffers[param.get()] = std::move(bound);
+    inner.frame_.buffers.Set(param.get(), std::move(bound));
   }
   return std::move(inner.frame_);
 }

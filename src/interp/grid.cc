@@ -131,7 +131,7 @@ Frame Cta::FrameOf(int64_t thread) const {
   for (size_t i = grid_.nest.axes.size(); i-- > 0;) {
     const For* loop = grid_.nest.axes[i];
     int64_t& rest = IsBlockAxis(loop->thread) ? rest_block : rest_thread;
-    frame.vars[loop->var.get()] = {loop->var->dtype, IntLane(rest % grid_.extents[i]), {}};
+    frame.vars.Set(loop->var.get(), {loop->var->dtype, IntLane(rest % grid_.extents[i]), {}});
     rest /= grid_.extents[i];
   }
   return frame;
@@ -526,7 +526,7 @@ void ReadBody(Grid* grid, bool* out_cluster_meets, bool* out_grid_meets) {
   const auto names = kernel.attrs.Get<std::vector<std::string>>(kAwaitsAttr, {});
   for (const Buffer& b : kernel.buffers) {
     if (waits && std::find(names.begin(), names.end(), b->name) != names.end())
-      grid->awaited.push_back(grid->frame.buffers.at(b.get()).memory);
+      grid->awaited.push_back(grid->frame.buffers.At(b.get()).memory);
   }
 }
 

@@ -200,7 +200,7 @@ class Call {
       auto it = machine_.options.dims.find(dim->name);
       if (it != machine_.options.dims.end()) value = it->second;
       if (!value) Fail("dim " + dim->name + " of " + func_->name + " is not told by any argument");
-      frame->vars[dim.get()] = IndexValue(*value);
+      frame->vars.Set(dim.get(), IndexValue(*value));
     }
   }
 
@@ -213,7 +213,7 @@ class Call {
       Memory* memory = machine_.memory.Add(machine_.NewMemory(var->name, arg.memory_bytes, 1));
       value.first = IntLane(static_cast<int64_t>(memory->address()));
     }
-    frame->vars[var.get()] = value;
+    frame->vars.Set(var.get(), value);
   }
 
   void BindTensor(size_t i) {
@@ -237,7 +237,7 @@ class Call {
                     memory->data() + offset);
       });
     }
-    binder_.frame().buffers[param.get()] = view;
+    binder_.frame().buffers.Set(param.get(), view);
   }
 
   void ReadBack(size_t i) {

@@ -6,14 +6,17 @@
 
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "interp/indices.h"
 #include "interp/interp.h"
 #include "interp/memory.h"
+#include "interp/names.h"
 #include "interp/promise.h"
 #include "interp/value.h"
 #include "loop/func.h"
@@ -50,15 +53,16 @@ struct Window {
 class Accessed {
  public:
   explicit Accessed(std::string_view name) : name_(name) {}
-  Accessed(const View& view, const std::vector<int64_t>& indices)
-      : name_(view.buffer->name), indices_(&indices) {}
+  Accessed(const View& view, std::span<const int64_t> indices)
+      : name_(view.buffer->name), indices_(indices), is_element_(true) {}
 
   /// "A[2, 5]", or the name alone.
   std::string ToString() const;
 
  private:
   std::string_view name_;
-  const std::vector<int64_t>* indices_ = nullptr;
+  std::span<const int64_t> indices_;
+  bool is_element_ = false;
 };
 
 /// The indices of an access, of one lane at a time.
@@ -68,14 +72,14 @@ class LaneIndices {
       : values_(std::move(values)), at_(values_.size()) {}
 
   /// Those of a lane; valid until the next call.
-  const std::vector<int64_t>& At(size_t lane) {
+  std::span<const int64_t> At(size_t lane) {
     for (size_t i = 0; i < at_.size(); ++i) at_[i] = values_[i].at(lane).i;
     return at_;
   }
 
  private:
   std::vector<Value> values_;
-  std::vector<int64_t> at_;
+  Indices at_;
 };
 
 /// Where an element is.
@@ -87,8 +91,8 @@ struct Spot {
 /// The names visible in a function.
 struct Frame {
   Func func;
-  std::unordered_map<const VarNode*, Value> vars;
-  std::unordered_map<const BufferNode*, View> buffers;
+  Names<VarNode, Value> vars;
+  Names<BufferNode, View> buffers;
 };
 
 class Team;
@@ -154,23 +158,27 @@ class Worker {
 
   // ---- eval.cc ----
   Value Eval(const Expr& e);
-  int64_t EvalInt(const Expr& e) { return Eval(e).first.i; }
-  bool EvalBool(const Expr& e) { return Eval(e).first.i != 0; }
+  /// What Eval gives for a scalar.
+  Lane EvalScalar(const Expr& e);
+  int64_t EvalInt(const Expr& e) { return EvalScalar(e).i; }
+  bool EvalBool(const Expr& e) { return EvalScalar(e).i != 0; }
 
   // ---- access.cc ----
   /// The buffer at an address; its dims are evaluated in this frame.
   View MakeView(const Buffer& buffer, uintptr_t address);
   int64_t StorageElements(const Buffer& buffer);
   /// Byte offset of an element from the view's address; checks logical bounds when asked.
-  int64_t Offset(const View& view, const std::vector<int64_t>& indices, bool check);
+  int64_t Offset(const View& view, std::span<const int64_t> indices, bool check);
   Frame& frame() { return frame_; }
-  std::vector<int64_t> StorageOf(const View& view, const std::vector<int64_t>& indices);
+  Indices StorageOf(const View& view, std::span<const int64_t> indices);
 
  private:
   enum class Flow { kNext, kReturn };
 
   // ---- eval.cc ----
-  Value EvalBinary(const Binary& n);
+  Value EvalVector(const Expr& e);
+  const Value& VarValue(const VarNode& n);
+  Lane ApplyBinary(const Binary& n, Lane a, Lane b);
   Value EvalSelect(const Select& n);
   Value EvalCall(const Call& n);
   Value EvalReduce(const Call& n);
@@ -181,14 +189,14 @@ class Worker {
 
   // ---- access.cc ----
   const View& ViewOf(const Buffer& buffer);
-  Value EvalLoad(const Load& n);
+  Value LoadVector(const Load& n);
   void ExecStore(const Store& n);
   uintptr_t AddressOf(const Load& n);
-  void CheckBounds(const View& view, const std::vector<int64_t>& indices) const;
-  Spot Locate(const View& view, const std::vector<int64_t>& indices);
-  Lane Read(const View& view, const std::vector<int64_t>& indices);
-  Lane ReadLane(const View& view, const std::vector<int64_t>& indices);
-  void Write(const View& view, const std::vector<int64_t>& indices, Lane v);
+  void CheckBounds(const View& view, std::span<const int64_t> indices) const;
+  Spot Locate(const View& view, std::span<const int64_t> indices);
+  Lane Read(const View& view, std::span<const int64_t> indices);
+  Lane ReadLane(const View& view, std::span<const int64_t> indices);
+  void Write(const View& view, std::span<const int64_t> indices, Lane v);
   /// Notes an access of `offset` for the reports of races.
   void NoteAccess(Memory* memory, int64_t offset, int64_t bytes, AccessKind kind,
                   const Accessed& what);
@@ -197,7 +205,9 @@ class Worker {
   void WriteAt(Memory* memory, uintptr_t address, DType type, Lane v, const Accessed& what,
                AccessKind kind = AccessKind::kWrite);
   void CheckInside(const Memory* memory, uintptr_t address, DType type, const Accessed& what);
-  LaneIndices IndicesOf(const std::vector<Expr>& indices);
+  LaneIndices LaneIndicesOf(const std::vector<Expr>& indices);
+  Indices IndicesOf(const std::vector<Expr>& indices);
+  Lane LoadScalar(const Load& n);
 
   // ---- exec.cc ----
   Flow Exec(const Stmt& s);
@@ -222,7 +232,7 @@ class Worker {
   void RunCallee(const CallFunc& n, const Func& callee, Frame frame);
 
   // ---- warp.cc ----
-  Spot LocateInWindow(const View& view, const std::vector<int64_t>& indices);
+  Spot LocateInWindow(const View& view, std::span<const int64_t> indices);
   /// What a parameter in a fragment is of the caller's.
   View WindowOn(const Buffer& param, const View& view, const Region& region, Worker* callee);
   void ExecWarpCall(const CallFunc& n, const Func& callee, Frame frame);
@@ -249,6 +259,12 @@ class Worker {
   std::vector<std::vector<AsyncWrite>> groups_;  // under way, the earliest first
   const std::vector<bool>* active_ = nullptr;    // lanes whose loads count; null: all
   std::unordered_map<const Node*, int> visits_;  // of shared allocations
+  // A variable of a block that is entered, and its domain.
+  struct Bound {
+    const IterVarNode* iter;
+    int64_t value, min, extent;
+  };
+  std::vector<Bound> bound_;  // of the blocks around, innermost last
 };
 
 }  // namespace tenon::interp

@@ -27,12 +27,12 @@ View Worker::WindowOn(const Buffer& param, const View& view, const Region& regio
 // Without threads a fragment is the buffer that it looks like. With them each lane has what its
 // layout gives it; once storage is flat, a lane's part of the box is in one piece, in the order of
 // the parameter's own layout.
-Spot Worker::LocateInWindow(const View& view, const std::vector<int64_t>& indices) {
+Spot Worker::LocateInWindow(const View& view, std::span<const int64_t> indices) {
   CheckBounds(view, indices);
   const Window& window = *view.window;
   const View& first = window.lanes[0];
   const bool flat = !IsFragment(*first.buffer) && !IsTile(*view.buffer);
-  std::vector<int64_t> at = window.origin, storage;
+  std::vector<int64_t> at = window.origin;
   if (!flat) {
     for (size_t d = 0; d < indices.size(); ++d) at[window.dims[d]] += indices[d];
     if (window.lanes.size() == 1 || !IsFragment(*first.buffer)) {
@@ -40,10 +40,8 @@ Spot Worker::LocateInWindow(const View& view, const std::vector<int64_t>& indice
               first.address + static_cast<uintptr_t>(Offset(first, at, /*check=*/true))};
     }
     CheckBounds(first, at);
-    storage = StorageOf(first, at);
-  } else {
-    storage = StorageOf(view, indices);
   }
+  Indices storage = flat ? StorageOf(view, indices) : StorageOf(first, at);
   const size_t rank = storage.size();
   if (rank < 2 || storage[0] < 0 || storage[0] >= static_cast<int64_t>(window.lanes.size()))
     Fail("fragment " + first.buffer->name + " has no layout over the lanes of a warp");
@@ -70,17 +68,17 @@ Frame Together(const Func& callee, const std::vector<Frame*>& lanes) {
          std::to_string(lanes.size()) + " threads, expected " + std::to_string(expected));
   }
   Frame out = *lanes[0];
-  for (const auto& [var, value] : out.vars) {
+  out.vars.ForEach([&](const VarNode* var, const Value& value) {
     for (const Frame* lane : lanes) {
-      const Value& other = lane->vars.at(var);
+      const Value& other = lane->vars.At(var);
       if (other.first.i != value.first.i) Differ(callee, "values of " + var->name);
     }
-  }
+  });
   for (const Buffer& param : callee->buffers) {
-    View& view = out.buffers.at(param.get());
+    View& view = out.buffers.At(param.get());
     Window all;
     for (const Frame* lane : lanes) {
-      const View& other = lane->buffers.at(param.get());
+      const View& other = lane->buffers.At(param.get());
       if (!view.window && other.address != view.address) Differ(callee, "parts of " + param->name);
       if (!view.window) continue;
       if (other.window->origin != view.window->origin) Differ(callee, "parts of " + param->name);

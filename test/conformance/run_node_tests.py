@@ -404,6 +404,8 @@ def main() -> int:
     if seconds := sorted(r.seconds for r in results if r.seconds):
         print(f"\ncompiling took {statistics.median(seconds):.3f} s in the middle, {seconds[len(seconds) * 99 // 100]:.3f} s for "
               f"99 of 100, {seconds[-1]:.3f} s at most")
+        slowest = sorted(results, key=lambda r: r.seconds, reverse=True)[:20 if args.verbose else 3]
+        print("slowest:", ", ".join(f"{r.case.name} {r.seconds:.3f}" for r in slowest))
     refused = count["refused"]
     failed = count["failed"] + (refused if args.match is None else 0)
     skipped += refused if args.match is not None else 0
