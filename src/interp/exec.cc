@@ -251,7 +251,8 @@ void Worker::ExecAssert(const Assert& n) {
     }
     Value v = Eval(part);
     if (part->dtype.IsHandle()) {  // of a C string
-      message += v.first.i ? reinterpret_cast<const char*>(v.first.i) : "";
+      message += v.first.i ? reinterpret_cast<const char*>(v.first.i)
+                           : "";  // NOLINT(performance-no-int-to-ptr)
       continue;
     }
     char number[32];

@@ -22,6 +22,8 @@ namespace tenon::test {
 
 /// Functions take neither rank nor team.
 inline constexpr bool kTeams = false;
+/// Of the longest vectors.
+inline constexpr int32_t kMostLanes = 256;
 
 inline Target TargetC() { return Target::Parse("c").value(); }
 

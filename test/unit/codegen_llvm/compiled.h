@@ -17,6 +17,8 @@ namespace tenon::test {
 
 /// Functions take (rank, size, team) and code may run in teams.
 inline constexpr bool kTeams = true;
+/// Of the longest vectors.
+inline constexpr int32_t kMostLanes = 256;
 
 inline std::vector<int32_t> LanesToTry() { return {1, 7, 16}; }
 

@@ -25,6 +25,8 @@ namespace tenon::test {
 
 /// Of these only that it is not called here: no team meets through a pipe.
 inline constexpr bool kTeams = false;
+/// Where there are no masks, LLVM makes a branch for each lane, and takes a minute for 256 of them.
+inline constexpr int32_t kMostLanes = 40;
 
 inline std::vector<int32_t> LanesToTry() { return {1, 7, 16}; }
 
