@@ -251,8 +251,8 @@ void Worker::ExecAssert(const Assert& n) {
     }
     Value v = Eval(part);
     if (part->dtype.IsHandle()) {  // of a C string
-      message += v.first.i ? reinterpret_cast<const char*>(v.first.i)
-                           : "";  // NOLINT(performance-no-int-to-ptr)
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle is a number here
+      message += v.first.i ? reinterpret_cast<const char*>(v.first.i) : "";
       continue;
     }
     char number[32];
