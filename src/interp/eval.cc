@@ -43,6 +43,7 @@ const Value& Worker::VarValue(const VarNode& n) {
 }
 
 Lane Worker::EvalScalar(const Expr& e) {
+  if (e->dtype.IsVector()) return Eval(e).first;
   m_.Step();
   switch (e->kind) {
     case NodeKind::kIntConst: return IntLane(As<IntConst>(e)->value);

@@ -158,7 +158,7 @@ class Worker {
 
   // ---- eval.cc ----
   Value Eval(const Expr& e);
-  /// What Eval gives for a scalar.
+  /// The scalar that Eval gives, without a Value around it; of a vector the first lane.
   Lane EvalScalar(const Expr& e);
   int64_t EvalInt(const Expr& e) { return EvalScalar(e).i; }
   bool EvalBool(const Expr& e) { return EvalScalar(e).i != 0; }
