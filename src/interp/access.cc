@@ -46,8 +46,9 @@ View Worker::MakeView(const Buffer& buffer, uintptr_t address) {
   if ((threads && !IsFragment(*buffer)) || (buffer->layout && buffer->layout->replicas != 1)) {
     Fail("unsupported: layout of " + buffer->name + " over threads");
   }
-  View view{buffer, address, m_.memory.Find(address), {}, {}, nullptr};
+  View view{buffer, address, m_.memory.Find(address), {}, {}, nullptr, nullptr};
   for (const Expr& d : buffer->shape) view.shape.push_back(EvalInt(d));
+  view.table = m_.TableOf(buffer->layout, view.shape);
   for (const Expr& s : buffer->strides) view.strides.push_back(EvalInt(s));
   if (!buffer->strides.empty()) return view;
   const std::vector<Expr>& extents = m_.StorageOf(buffer);
@@ -102,11 +103,15 @@ Indices Worker::StorageOf(const View& view, std::span<const int64_t> indices) {
     for (size_t i = 0; i < indices.size(); ++i) storage[i] = indices[i];
     return storage;
   }
+  const std::optional<size_t> element = view.table ? view.table->ElementAt(indices) : std::nullopt;
+  if (element && view.table->Knows(*element)) return view.table->At(*element);
   // The coordinates are this access's alone; a layout's expressions mention nothing else that they
   // could shadow.
   for (size_t i = 0; i < indices.size(); ++i)
     frame_.vars.Set(layout->coords[i].get(), IndexValue(indices[i]));
-  return IndicesOf(layout->storage);
+  Indices storage = IndicesOf(layout->storage);
+  if (element) view.table->Keep(*element, storage);
+  return storage;
 }
 
 int64_t Worker::Offset(const View& view, std::span<const int64_t> indices, bool check) {

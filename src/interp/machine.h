@@ -15,6 +15,7 @@
 
 #include "interp/indices.h"
 #include "interp/interp.h"
+#include "interp/layout_table.h"
 #include "interp/memory.h"
 #include "interp/names.h"
 #include "interp/promise.h"
@@ -38,6 +39,7 @@ struct View {
   std::vector<int64_t> shape;            // logical
   std::vector<int64_t> strides;          // elements, over storage dimensions
   std::shared_ptr<const Window> window;  // of a fragment that is passed on; null: memory
+  LayoutTable* table = nullptr;          // of its layout; null: that is worked out each time
 };
 
 /// A box of a fragment: the caller's buffer as it is in each lane (one entry where one worker does
@@ -136,11 +138,14 @@ struct Machine {
   std::vector<int64_t> ThreadOrderOf(int64_t n);
   /// Extents of a buffer's storage over its dims and layout.
   const std::vector<Expr>& StorageOf(const Buffer& buffer);
+  /// The table of a layout for buffers of that shape; null: there is none.
+  LayoutTable* TableOf(const Layout& layout, std::span<const int64_t> shape);
 
  private:
   std::unordered_map<const PrimFunc*, bool> mentions_team_;
   std::unordered_map<const BufferNode*, std::vector<Expr>> storage_;
   std::vector<Buffer> keep_;
+  std::unordered_map<const LayoutNode*, std::unique_ptr<LayoutTable>> tables_;
 };
 
 class Worker {

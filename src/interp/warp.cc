@@ -7,8 +7,9 @@
 namespace tenon::interp {
 
 View Worker::WindowOn(const Buffer& param, const View& view, const Region& region, Worker* callee) {
-  View out{param, 0, nullptr, {}, {}, nullptr};
+  View out{param, 0, nullptr, {}, {}, nullptr, nullptr};
   for (const Expr& d : param->shape) out.shape.push_back(callee->EvalInt(d));
+  out.table = m_.TableOf(param->layout, out.shape);
   Window window;
   for (size_t d = 0; d < region->ranges.size(); ++d) {
     window.origin.push_back(EvalInt(region->ranges[d]->min));

@@ -9,13 +9,19 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "interp/arguments.h"
 #include "interp/interp.h"
 #include "loop/func.h"
+#include "loop/team.h"
 
 namespace tenon::testing {
 
@@ -61,25 +67,56 @@ inline ::testing::AssertionResult SameTensors(const std::vector<InterpArg>& a,
   return ::testing::AssertionSuccess();
 }
 
-/// Runs `func` of both modules on the same inputs: as written, with permuted parallel loops, and
-/// over teams of 1, 2 and
-/// 3. The second module's function may have workspaces that the first lacks.
+/// What a function leaves on random inputs: run once for each list of dims, however often it is
+/// asked.
+class Reference {
+ public:
+  Reference(Module module, std::string func) : module_(std::move(module)), name_(std::move(func)) {}
+
+  const Module& module() const { return module_; }
+  const std::string& name() const { return name_; }
+  Func func() const { return module_.Find(name_); }
+  const RunResult& At(const Dims& dims, uint32_t seed = 1) {
+    auto [it, added] = results_.try_emplace({dims, seed});
+    if (added) it->second = RunRandom(module_, name_, dims, seed);
+    return it->second;
+  }
+
+ private:
+  Module module_;
+  std::string name_;
+  std::map<std::pair<Dims, uint32_t>, RunResult> results_;
+};
+
+/// Runs the function of `after` on the reference's inputs: as written, with permuted parallel loops
+/// and threads and, where it is a team's work, over teams of 1, 2 and 3. It may have workspaces
+/// that the reference lacks.
+inline ::testing::AssertionResult SameResults(Reference& before, const Module& after,
+                                              const Dims& dims = {}, uint32_t seed = 1) {
+  const RunResult& want = before.At(dims, seed);
+  if (!want.error.empty()) return ::testing::AssertionFailure() << "before: " << want.error;
+  const int workers = MentionsTeam(after, after.Find(before.name())) ? 3 : 1;
+  for (int run = 0; run < std::max(workers, 2); ++run) {
+    InterpOptions options;
+    options.team_size = std::min(run + 1, workers);
+    options.seed = static_cast<uint64_t>(run);  // 0: as written
+    if (run > 0) options.order = ThreadOrder::kShuffled;
+    const std::string which = fmt::format("team of {}, seed {}", options.team_size, run);
+    RunResult got = RunRandom(after, before.name(), dims, seed, options);
+    if (!got.error.empty())
+      return ::testing::AssertionFailure() << "after, " << which << ": " << got.error;
+    ::testing::AssertionResult same = SameTensors(want.args, got.args, before.func());
+    if (!same) return same << " (" << which << ")";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+/// The same of `func` of both modules.
 inline ::testing::AssertionResult SameResults(const Module& before, const Module& after,
                                               const std::string& func, const Dims& dims = {},
                                               uint32_t seed = 1) {
-  RunResult want = RunRandom(before, func, dims, seed);
-  if (!want.error.empty()) return ::testing::AssertionFailure() << "before: " << want.error;
-  for (int team : {1, 2, 3}) {
-    InterpOptions options;
-    options.team_size = team;
-    options.seed = static_cast<uint64_t>(team - 1);  // 0: as written
-    RunResult got = RunRandom(after, func, dims, seed, options);
-    if (!got.error.empty())
-      return ::testing::AssertionFailure() << "after, team of " << team << ": " << got.error;
-    ::testing::AssertionResult same = SameTensors(want.args, got.args, before.Find(func));
-    if (!same) return same << " (team of " << team << ")";
-  }
-  return ::testing::AssertionSuccess();
+  Reference reference(before, func);
+  return SameResults(reference, after, dims, seed);
 }
 
 /// The same for every list of dims.

@@ -126,16 +126,16 @@ inline Module Lowered(const Module& scheduled, const Machine& machine) {
   return m;
 }
 
-/// Outputs within a relative distance of each other, norm-wise.
-inline ::testing::AssertionResult Near(const Module& before, const Module& after, double tolerance,
-                                       const testing::Dims& dims) {
-  testing::RunResult want = testing::RunRandom(before, "k", dims),
-                     got = testing::RunRandom(after, "k", dims);
+/// Outputs within a relative distance of the reference's, norm-wise.
+inline ::testing::AssertionResult Near(testing::Reference& before, const Module& after,
+                                       double tolerance, const testing::Dims& dims) {
+  const testing::RunResult& want = before.At(dims);
+  const testing::RunResult got = testing::RunRandom(after, before.name(), dims);
   if (!want.error.empty()) return ::testing::AssertionFailure() << "before: " << want.error;
   if (!got.error.empty()) return ::testing::AssertionFailure() << "after: " << got.error;
-  Func f = before.Find("k");
+  const size_t result = before.func()->buffers.size() - 1;
   double error = 0, norm = 0;
-  const InterpArg &a = want.args[f->buffers.size() - 1], &b = got.args[f->buffers.size() - 1];
+  const InterpArg &a = want.args[result], &b = got.args[result];
   for (int64_t i = 0; i < a.num_elements(); ++i) {
     error += (a.Get(i) - b.Get(i)) * (a.Get(i) - b.Get(i));
     norm += a.Get(i) * a.Get(i);
@@ -151,12 +151,18 @@ inline ::testing::AssertionResult Near(const Module& before, const Module& after
 #endif
 inline constexpr bool kInterprets = !__has_feature(address_sanitizer);
 
-/// Results that are the same, or within a relative distance where it is above 0.
-inline ::testing::AssertionResult Alike(const Module& before, const Module& after, double tolerance,
-                                        const testing::Dims& dims) {
+/// Results that are the reference's, or within a relative distance where it is above 0.
+inline ::testing::AssertionResult Alike(testing::Reference& before, const Module& after,
+                                        double tolerance, const testing::Dims& dims) {
   if (!kInterprets) return ::testing::AssertionSuccess();
   return tolerance > 0 ? Near(before, after, tolerance, dims)
-                       : testing::SameResults(before, after, "k", dims);
+                       : testing::SameResults(before, after, dims);
+}
+
+inline testing::Reference ReferenceOf(const Kernel& kernel) {
+  Module module;
+  module.Add(kernel.func);
+  return {std::move(module), "k"};
 }
 
 inline constexpr size_t kPoints = 3;  // beside the cheapest
@@ -207,6 +213,7 @@ inline void Check(const Case& c, const char* name, double tolerance = 0,
   ASSERT_TRUE(Applies(*algorithm, site)) << name;
   const Space space = algorithm->space(site);
   std::optional<std::pair<Point, Schedule>> last;
+  std::optional<testing::Reference> before;  // of the last point, which often is the next one's
   for (const Point& point : SomePoints(*algorithm, site, num_points, allowed)) {
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
     const graph::Graph placed = Placed(region, *algorithm, point, machine);
@@ -215,15 +222,15 @@ inline void Check(const Case& c, const char* name, double tolerance = 0,
     ASSERT_TRUE(kernel) << ToString(kernel.errors());
     Expected<Schedule> scheduled = ScheduleKernel(*kernel, machine);
     ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-    Module before;
-    before.Add(kernel->func);
+    if (!before || !StructuralEqual(before->func(), kernel->func))
+      before.emplace(ReferenceOf(*kernel));
     const Module lowered = Lowered(scheduled->module(), machine);
     for (const testing::Dims& dims : c.at) {
-      EXPECT_TRUE(Alike(before, scheduled->module(), tolerance, dims));
-      EXPECT_TRUE(Alike(before, lowered, tolerance, dims));
+      EXPECT_TRUE(Alike(*before, scheduled->module(), tolerance, dims));
+      EXPECT_TRUE(Alike(*before, lowered, tolerance, dims));
     }
     if (last && space.SameStructure(last->first, point)) {
-      CheckReplay(last->second, before, point, scheduled->module());
+      CheckReplay(last->second, before->module(), point, scheduled->module());
     }
     last.emplace(point, *scheduled);
   }

@@ -15,11 +15,9 @@ std::string ExpectItsMeaning(const Expected<Kernel>& kernel) {
   Expected<Schedule> scheduled = ScheduleKernel(*kernel, ThreadsMachine());
   EXPECT_TRUE(scheduled) << ToString(scheduled.errors());
   if (!scheduled) return "";
-  Module before;
-  before.Add(kernel->func);
-  EXPECT_TRUE(testing::SameResults(before, scheduled->module(), "k", {}));
-  EXPECT_TRUE(
-      testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine()), "k", {}));
+  testing::Reference before = ReferenceOf(*kernel);
+  EXPECT_TRUE(testing::SameResults(before, scheduled->module()));
+  EXPECT_TRUE(testing::SameResults(before, Lowered(scheduled->module(), ThreadsMachine())));
   return Print(scheduled->module());
 }
 

@@ -11,9 +11,8 @@ void CheckOrdered(const Case& c, const char* name, const Machine& machine = Test
   const graph::Graph region = RegionOf(c);
   const Algorithm& algorithm = *FindAlgorithm(name);
   const Site site{region, AnchorOf(region), machine};
-  Module defined;
   const graph::Plan definition = MakePlan(*FindAlgorithm("definition"), {}, {}, 0);
-  defined.Add(Build(region, &definition, machine)->func);
+  testing::Reference defined = ReferenceOf(*Build(region, &definition, machine));
   for (const Point& point : SomePoints(algorithm, site, kPoints, nullptr)) {
     SCOPED_TRACE(Text(point));
     const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 0);

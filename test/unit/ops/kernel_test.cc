@@ -90,10 +90,9 @@ TEST_F(ConvolutionInTiles, IsTheConvolution) {
     const graph::Graph region = RegionOf(c);
     const Algorithm& algorithm = *FindAlgorithm("tile_conv");
     const Site site{region, AnchorOf(region), amx};
-    Module defined;
     const Expected<Kernel> definition = Build(region, nullptr, amx);
     ASSERT_TRUE(definition) << ToString(definition.errors());
-    defined.Add(definition->func);
+    testing::Reference defined = ReferenceOf(*definition);
     for (const Point& point : SomePoints(algorithm, site, 1, nullptr)) {
       SCOPED_TRACE(Text(point));
       const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 0);
@@ -302,8 +301,8 @@ TEST(Kernel, SumsOnThreads) {
         Check(c, "doubling_scan", 0, ThreadsMachine());
         const graph::Graph region = RegionOf(c);
         const graph::Plan plan = MakePlan(doubling, {}, {}, 0);
-        Module defined, doubled;
-        defined.Add(Build(region, nullptr, ThreadsMachine())->func);
+        testing::Reference defined = ReferenceOf(*Build(region, nullptr, ThreadsMachine()));
+        Module doubled;
         doubled.Add(Build(region, &plan, ThreadsMachine())->func);
         EXPECT_TRUE(Alike(defined, doubled, 1e-12, {}));
       }
