@@ -108,7 +108,7 @@ Indices Worker::StorageOf(const View& view, std::span<const int64_t> indices) {
   // The coordinates are this access's alone; a layout's expressions mention nothing else that they
   // could shadow.
   for (size_t i = 0; i < indices.size(); ++i)
-    frame_.vars.Set(layout->coords[i].get(), IndexValue(indices[i]));
+    frame_.vars.Set(layout->coords[i].get(), IntLane(indices[i]));
   Indices storage = IndicesOf(layout->storage);
   if (element) view.table->Keep(*element, storage);
   return storage;

@@ -16,7 +16,7 @@ bool Worker::ExecAsync(const CallFunc& n, const Func& callee) {
     if (!thread_) Fail("unsupported: barrier");
     Frame frame = CalleeFrame(callee, n.buffers, n.scalars);
     const View& barrier = frame.buffers.At(callee->buffers[0].get());
-    thread_->MakeReady(barrier.address, frame.vars.At(callee->scalars[0].get()).first.i,
+    thread_->MakeReady(barrier.address, frame.vars.Find(callee->scalars[0].get())->i,
                        barrier.memory->name());
   } else if (part == AsyncPart::kBulk) {
     ExecBulkCopy(n, callee);

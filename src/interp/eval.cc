@@ -36,21 +36,12 @@ Value Worker::Eval(const Expr& e) {
   return EvalVector(e);
 }
 
-const Value& Worker::VarValue(const VarNode& n) {
-  const Value* value = frame_.vars.Find(&n);
-  if (!value) Fail("variable " + n.name + " has no value");
-  return *value;
-}
-
-Lane Worker::EvalScalar(const Expr& e) {
-  if (e->dtype.IsVector()) return Eval(e).first;
-  m_.Step();
+Lane Worker::EvalTree(const Expr& e) {
+  if (e->dtype.IsVector()) return EvalVector(e).first;
   switch (e->kind) {
-    case NodeKind::kIntConst: return IntLane(As<IntConst>(e)->value);
     case NodeKind::kFloatConst: return FloatLane(As<FloatConst>(e)->value);
     case NodeKind::kStringConst:
       return IntLane(reinterpret_cast<intptr_t>(As<StringConst>(e)->value.c_str()));
-    case NodeKind::kVar: return VarValue(*As<VarNode>(e)).first;
     case NodeKind::kUnary: {
       const auto* n = As<Unary>(e);
       return Apply(n->op, n->dtype, EvalScalar(n->value));
@@ -75,7 +66,10 @@ Lane Worker::EvalScalar(const Expr& e) {
 
 Value Worker::EvalVector(const Expr& e) {
   const size_t lanes = LanesOf(e->dtype);
-  if (const auto* n = As<VarNode>(e)) return VarValue(*n);
+  if (const auto* n = As<VarNode>(e)) {
+    const Value* vector = frame_.vars.FindVector(n);
+    return vector ? *vector : Value{n->dtype, VarLane(*n), {}};
+  }
   if (const auto* n = As<Unary>(e)) {
     Value v = Eval(n->value);
     return PerLane(n->dtype, lanes, [&](size_t i) { return Apply(n->op, n->dtype, v.at(i)); });

@@ -101,12 +101,11 @@ Worker::Flow Worker::ExecFor(const For& n) {
   if (promised) {
     promises_.emplace_back(n.var->name, n.attrs.Get<std::vector<std::string>>(kPrivateAttr, {}));
   }
-  Value& variable = frame_.vars.Set(n.var.get(), {n.var->dtype, IntLane(min), {}});
   for (int64_t i = 0; i < extent; ++i) {
     m_.Step();
     int64_t iteration = order.empty() ? i : order[static_cast<size_t>(i)];
     if (promised) promises_.back().Begin(iteration);
-    variable.first = IntLane(min + iteration);
+    frame_.vars.Set(n.var.get(), IntLane(min + iteration));
     if (Exec(n.body) == Flow::kReturn) return Flow::kReturn;
   }
   if (promised) promises_.pop_back();
@@ -160,10 +159,8 @@ Worker::Flow Worker::ExecBlock(const Block& n) {
     bound_.push_back({iter.get(), value, min, extent});
     if (iter->iter_kind != IterKind::kSpatial) first &= value == min;
   }
-  for (size_t i = 0; i < n.iters.size(); ++i) {
-    const VarNode& var = *n.iters[i]->var;
-    frame_.vars.Set(&var, {var.dtype, IntLane(bound_[around + i].value), {}});
-  }
+  for (size_t i = 0; i < n.iters.size(); ++i)
+    frame_.vars.Set(n.iters[i]->var.get(), IntLane(bound_[around + i].value));
   Flow flow = Flow::kNext;
   if (!n.where || EvalBool(n.where)) {
     for (size_t i = around; i < bound_.size(); ++i) {

@@ -131,7 +131,7 @@ Frame Cta::FrameOf(int64_t thread) const {
   for (size_t i = grid_.nest.axes.size(); i-- > 0;) {
     const For* loop = grid_.nest.axes[i];
     int64_t& rest = IsBlockAxis(loop->thread) ? rest_block : rest_thread;
-    frame.vars.Set(loop->var.get(), {loop->var->dtype, IntLane(rest % grid_.extents[i]), {}});
+    frame.vars.Set(loop->var.get(), IntLane(rest % grid_.extents[i]));
     rest /= grid_.extents[i];
   }
   return frame;

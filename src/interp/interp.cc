@@ -158,7 +158,7 @@ class Call {
 
   void Run() {
     CheckKinds();
-    Frame frame;
+    Frame frame(machine_.variables);
     frame.func = func_;
     BindDims(&frame);
     for (size_t i = 0; i < func_->scalars.size(); ++i) BindScalar(i, &frame);
@@ -196,18 +196,18 @@ class Call {
       auto it = machine_.options.dims.find(dim->name);
       if (it != machine_.options.dims.end()) value = it->second;
       if (!value) Fail("dim " + dim->name + " of " + func_->name + " is not told by any argument");
-      frame->vars.Set(dim.get(), IndexValue(*value));
+      frame->vars.Set(dim.get(), IntLane(*value));
     }
   }
 
   void BindScalar(size_t i, Frame* frame) {
     const Var& var = func_->scalars[i];
     InterpArg& arg = args_[func_->buffers.size() + i];
-    Value value{var->dtype, IntLane(arg.scalar.i), {}};
-    if (var->dtype.IsFloat()) value.first = FloatLane(RoundToType(var->dtype, arg.scalar.f));
+    Lane value = IntLane(arg.scalar.i);
+    if (var->dtype.IsFloat()) value = FloatLane(RoundToType(var->dtype, arg.scalar.f));
     if (arg.kind == InterpArg::Kind::kMemory) {
       Memory* memory = machine_.memory.Add(machine_.NewMemory(var->name, arg.memory_bytes, 1));
-      value.first = IntLane(static_cast<int64_t>(memory->address()));
+      value = IntLane(static_cast<int64_t>(memory->address()));
     }
     frame->vars.Set(var.get(), value);
   }

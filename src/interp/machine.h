@@ -20,6 +20,7 @@
 #include "interp/names.h"
 #include "interp/promise.h"
 #include "interp/value.h"
+#include "interp/variables.h"
 #include "loop/func.h"
 
 namespace tenon::interp {
@@ -92,8 +93,10 @@ struct Spot {
 
 /// The names visible in a function.
 struct Frame {
+  explicit Frame(VariableNumbers& numbers) : vars(numbers) {}
+
   Func func;
-  Names<VarNode, Value> vars;
+  Variables vars;
   Names<BufferNode, View> buffers;
 };
 
@@ -116,6 +119,7 @@ struct Machine {
   const Module& module;
   const InterpOptions& options;
   MemoryMap memory;
+  VariableNumbers variables;
   int64_t steps = 0;
   uint32_t phase = 0;  // grows at every barrier, launch and end of a team
   std::mt19937_64 random;
@@ -152,7 +156,7 @@ class Worker {
  public:
   /// `team` null: alone. `thread`: it is one of a launch.
   Worker(Machine& machine, Team* team, int rank, GridThread* thread = nullptr)
-      : m_(machine), team_(team), rank_(rank), thread_(thread) {}
+      : m_(machine), team_(team), rank_(rank), thread_(thread), frame_(machine.variables) {}
 
   /// Runs a function whose frame is filled in. The status of a host function, else 0.
   int64_t Run(Frame frame);
@@ -164,7 +168,12 @@ class Worker {
   // ---- eval.cc ----
   Value Eval(const Expr& e);
   /// The scalar that Eval gives, without a Value around it; of a vector the first lane.
-  Lane EvalScalar(const Expr& e);
+  Lane EvalScalar(const Expr& e) {
+    m_.Step();
+    if (e->kind == NodeKind::kVar) return VarLane(*As<VarNode>(e));  // most are leaves
+    if (e->kind == NodeKind::kIntConst) return IntLane(As<IntConst>(e)->value);
+    return EvalTree(e);
+  }
   int64_t EvalInt(const Expr& e) { return EvalScalar(e).i; }
   bool EvalBool(const Expr& e) { return EvalScalar(e).i != 0; }
 
@@ -181,8 +190,13 @@ class Worker {
   enum class Flow { kNext, kReturn };
 
   // ---- eval.cc ----
+  Lane EvalTree(const Expr& e);
   Value EvalVector(const Expr& e);
-  const Value& VarValue(const VarNode& n);
+  Lane VarLane(const VarNode& n) const {
+    const Lane* lane = frame_.vars.Find(&n);
+    if (!lane) Fail("variable " + n.name + " has no value");
+    return *lane;
+  }
   Lane ApplyBinary(const Binary& n, Lane a, Lane b);
   Value EvalSelect(const Select& n);
   Value EvalCall(const Call& n);

@@ -69,10 +69,10 @@ Frame Together(const Func& callee, const std::vector<Frame*>& lanes) {
          std::to_string(lanes.size()) + " threads, expected " + std::to_string(expected));
   }
   Frame out = *lanes[0];
-  out.vars.ForEach([&](const VarNode* var, const Value& value) {
+  out.vars.ForEach([&](const VarNode* var, Lane value) {
     for (const Frame* lane : lanes) {
-      const Value& other = lane->vars.At(var);
-      if (other.first.i != value.first.i) Differ(callee, "values of " + var->name);
+      const Lane* other = lane->vars.Find(var);
+      if (!other || other->i != value.i) Differ(callee, "values of " + var->name);
     }
   });
   for (const Buffer& param : callee->buffers) {
