@@ -1,13 +1,15 @@
 """BERT-base, BERT-large and a step of Mamba-130M on a GPU: Tenon's library beside PyTorch's own ways, on the same tensors.
 
     headline.py [--networks bert-base,bert-large,mamba-130m-step] [--precisions fp32,fp16] [--repeat 100] [--tf32] [--max-autotune]
+                [--timeline]
 
 needs: a CUDA device, torch (its exporter asks for the package onnx), and Tenon
 
 The networks are written out below, with weights drawn from a seed: speed does not depend on what a network has learned, and nothing
 is downloaded. Each is exported once, in fp32; Tenon compiles that file for each precision, PyTorch's module is converted. In turn,
 after a warm-up, each way is called on an idle stream, between two events: mean ± standard deviation of --repeat calls, and the mean
-of as many calls behind one another. Errors are norm-wise, against the module in fp32 without TF32.
+of as many calls behind one another. Errors are norm-wise, against the module in fp32 without TF32. --timeline prints when each of
+Tenon's launches of one call began, what it took, and how long nothing ran before it, as PyTorch's profiler saw it.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import copy
 import pathlib
 import statistics
 import tempfile
+import time
 import warnings
 
 import torch
@@ -164,6 +167,23 @@ def distance(results, wanted):
     return max(float((r.double() - w.double()).norm() / w.double().norm()) for r, w in zip(results, wanted))
 
 
+def print_timeline(call):
+    from torch.autograd import DeviceType
+
+    for _ in range(2):  # the first profile begins late
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiled:
+            call()
+            torch.cuda.synchronize()
+    launches = sorted((e.time_range.start, e.time_range.end, e.name) for e in profiled.events() if e.device_type == DeviceType.CUDA)
+    first = until = launches[0][0]
+    idle = 0
+    for start, end, name in launches:
+        gap = start - until
+        print(f"    {start - first:8.1f} us  {end - start:6.1f}  gap {gap:5.1f}  {name[:70]}")
+        idle, until = idle + max(gap, 0), max(until, end)
+    print(f"    {len(launches)} launches in {until - first:.1f} us, of which nothing runs for {idle:.1f}")
+
+
 def ways_of(function, module, inputs, outputs, options):
     """Tenon's call and PyTorch's, by name. Those that PyTorch cannot make are named, and left out."""
 
@@ -193,6 +213,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=100)
     parser.add_argument("--tf32", action="store_true", help="PyTorch's fp32 may use TF32; Tenon's does so by --precisions tf32")
     parser.add_argument("--max-autotune", action="store_true", help="also torch.compile in that mode, which takes minutes")
+    parser.add_argument("--timeline", action="store_true", help="also when each of Tenon's launches ran")
     parser.add_argument("--target", help="default: CUDA for the capability of this GPU")
     options = parser.parse_args()
     for name in options.networks.split(","):
@@ -215,15 +236,23 @@ def main():
             wanted = tuple_of(module(*held))
             outputs = [torch.empty_like(w) for w in wanted]
             for precision in options.precisions.split(","):
+                begun = time.perf_counter()
                 function = tenon.compile(path, target=target, precision=precision)
+                compiled = time.perf_counter()
+                function(*held, *outputs)
+                torch.cuda.synchronize()
+                called = time.perf_counter()
                 dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision, torch.float32)
                 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
                 own = copy.deepcopy(module).to(dtype)
                 inputs = {"fp32": held, "own": [v.to(dtype) if v.is_floating_point() else v for v in held]}
-                print(f"{name} {precision}, TF32 {'on' if options.tf32 else 'off'} in PyTorch's products and convolutions")
+                print(f"{name} {precision}, TF32 {'on' if options.tf32 else 'off'} in PyTorch's products and convolutions; compiled in "
+                      f"{compiled - begun:.1f} s, first call {(called - compiled) * 1e3:.0f} ms")
                 torch._dynamo.reset()
                 ways = ways_of(function, own, inputs, outputs, options)
                 measured = {way: times(call, options.repeat) for way, call in ways.items()}
+                if options.timeline:
+                    print_timeline(ways["Tenon"])
                 ways["Tenon"]()
                 errors = {"Tenon": distance(outputs, wanted), "eager": distance(tuple_of(own(*inputs["own"])), wanted)}
                 for way, (alone, behind) in measured.items():
