@@ -152,21 +152,17 @@ class Fuzzer {
   explicit Fuzzer(Options options) : options_(std::move(options)) {}
 
   int Run() {
-    const time_t start = time(nullptr);
     if (options_.unchecked) {
       for (uint64_t i = 0; i < options_.count; ++i, ++networks_) {
         for (const auto& [key, n] : RandomNetwork(options_.seed + i, options_.steps).counts)
           counts_[key] += n;
       }
-      return Report(difftime(time(nullptr), start));
+      return Report(Elapsed());
     }
     std::vector<Worker> running;
     uint64_t next = options_.seed;
     const uint64_t end = options_.seed + options_.count;
-    const auto goes_on = [&] {
-      return next < end && shown_ < options_.findings &&
-             (options_.seconds <= 0 || difftime(time(nullptr), start) < options_.seconds);
-    };
+    const auto goes_on = [&] { return next < end && shown_ < options_.findings && !TimeIsOver(); };
     while (goes_on() || !running.empty()) {
       while (goes_on() && running.size() < static_cast<size_t>(options_.jobs)) {
         const uint64_t seed = next++;
@@ -179,10 +175,13 @@ class Fuzzer {
       running.erase(running.begin());
       Take(worker.seed, Collect(worker));
     }
-    return Report(difftime(time(nullptr), start));
+    return Report(Elapsed());
   }
 
  private:
+  double Elapsed() const { return difftime(time(nullptr), start_); }
+  bool TimeIsOver() const { return options_.seconds > 0 && Elapsed() >= options_.seconds; }
+
   void Take(uint64_t seed, const Collected& c) {
     ++networks_;
     interpreted_ += c.checked.interpreted;
@@ -198,17 +197,18 @@ class Fuzzer {
     if (is_refusal ? !(options_.refusals && fresh) : !fresh && finding.kind != "difference") return;
     ++shown_;
     fmt::print("\n--seed {} --count 1: {}: {}\n", seed, finding.kind, finding.what);
-    if (!options_.no_reduce)
+    if (!options_.no_reduce && !TimeIsOver())
       Reduce(seed, finding);
     else
       Save(seed, RandomNetwork(seed, options_.steps).model);
     std::fflush(stdout);
   }
 
-  // The smallest model that has the finding, as file and text.
+  // The smallest model that has the finding, as file and text, or the smallest until time is over.
   void Reduce(uint64_t seed, const Finding& finding) {
     Network network = RandomNetwork(seed, options_.steps, true);
     const auto fails = [&](const std::string& model) {
+      if (TimeIsOver()) return false;
       Network smaller = network;
       smaller.model = model;
       return IsSame(Collect(Start(seed, options_, false, [&] { return smaller; })).checked.finding,
@@ -266,6 +266,7 @@ class Fuzzer {
   }
 
   Options options_;
+  time_t start_ = time(nullptr);
   std::map<std::pair<std::string, Elem>, int> counts_;
   std::map<std::string, size_t> kinds_, gists_;
   size_t networks_ = 0, interpreted_ = 0, calls_ = 0, shown_ = 0;
@@ -279,7 +280,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Random networks, compiled and called, against the interpreter.");
   app.add_option("--seed", options.seed, "the first of the seeds")->capture_default_str();
   app.add_option("--count", options.count, "how many seeds")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "begin nothing after so many");
+  app.add_option("--seconds", options.seconds,
+                 "begin nothing after so many, and make findings no smaller");
   app.add_option("--jobs", options.jobs, "processes at a time")->capture_default_str();
   app.add_option("--steps", options.steps, "operators of a network")->capture_default_str();
   app.add_option("--findings", options.findings, "stop after so many")->capture_default_str();
