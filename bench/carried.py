@@ -47,7 +47,7 @@ def draw(graphs, work, name):
 
 def compile_one(job):
     tenon, model, out, precision = job
-    shapes = [w for k, v in running.draw(model)[0].items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
+    shapes = running.shape_words(model)
     start = time.perf_counter()
     done = subprocess.run([tenon, "compile", model, "-o", out, "--precision", precision, "-q", *shapes], capture_output=True, text=True)
     return time.perf_counter() - start, done.stderr.strip()[-300:] if done.returncode else ""
@@ -161,7 +161,7 @@ def kernels(options):
     for word in options.kernels:
         name, precision = word.split(":")
         for build, path in options.builds.items():
-            shapes = [w for k, v in running.draw(options.work / f"{name}.onnx")[0].items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
+            shapes = running.shape_words(options.work / f"{name}.onnx")
             done = subprocess.run([path, "bench", options.work / f"{name}.onnx", "--time-kernels", "--precision", precision, "--threads", "1", *shapes],
                                   capture_output=True, text=True)
             (options.json.parent / f"kernels-{name}-{precision}-{build}.txt").write_text(done.stdout + done.stderr)

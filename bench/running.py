@@ -52,6 +52,11 @@ def draw(path):
     return arrays, weights
 
 
+def shape_words(path):
+    """--shape for each input that draw() gives, as the command takes it."""
+    return [word for name, v in draw(path)[0].items() if v.ndim for word in ("--shape", f"{name}:{'x'.join(map(str, v.shape))}")]
+
+
 def high_water():
     for line in open("/proc/self/status"):
         if line.startswith("VmHWM"):

@@ -7,7 +7,7 @@ needs: CUDA devices of one kind, torch, onnx, numpy, apache-tvm-ffi
 
 DIR holds the models with their weights. Each is compiled once, for sm_90a. Then
 
-1. one process calls it on each GPU in turn, and on all of them at once from as many threads, each on a stream of its own;
+1. one process calls it on each GPU in turn, and on all of them at once from two threads each, every thread on a stream of its own;
 2. a process for each GPU, which sees that one alone, calls it there;
 
 and all of them must give the bits of the first. At last each is called in a process of its own (`tenon bench`), and PyTorch's
@@ -24,8 +24,6 @@ import sys
 import tempfile
 import threading
 import time
-
-import numpy as np
 
 import gpu_networks
 import running
@@ -86,8 +84,10 @@ def everywhere(library, model, calls):
                 place = f"{device} beside others, thread {i}"
                 found[place] = "nothing came"
                 threads.append(threading.Thread(target=at_once, args=(device, place)))
-        [t.start() for t in threads]
-        [t.join() for t in threads]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     return found
 
 
@@ -157,7 +157,7 @@ def main():
         for name in options.only.split(","):
             for precision in options.precisions.split(","):
                 model, library = str(options.models / f"{name}.onnx"), pathlib.Path(folder) / f"{name}-{precision}.so"
-                shapes = [w for k, v in running.draw(model)[0].items() if v.ndim for w in ("--shape", f"{k}:{'x'.join(map(str, v.shape))}")]
+                shapes = running.shape_words(model)
                 subprocess.run([options.tenon, "compile", model, "-o", library, "--target", "cuda -arch=sm_90a", "--precision", precision, "-q",
                                 *shapes], check=True)
                 found = everywhere(library, model, options.calls)

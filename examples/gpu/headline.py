@@ -63,6 +63,10 @@ class Bert(nn.Module):
         return [torch.randint(0, self.words.num_embeddings, (1, 128)), torch.ones((1, 128), dtype=torch.int64)]
 
 
+def rms_norm(x, weight):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * weight
+
+
 class MambaLayer(nn.Module):
     """One token through a selective state space (Gu and Dao, "Mamba", 2023, algorithm 2): x [1, width], the last `taps` inputs of the
     convolution [1, inner, taps] and the state [1, inner, states], to x and both as they are after it."""
@@ -78,8 +82,7 @@ class MambaLayer(nn.Module):
         self.skip = nn.Parameter(torch.ones(inner))
 
     def forward(self, x, window, state):
-        normal = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.norm
-        u, gate = self.into(normal).chunk(2, -1)
+        u, gate = self.into(rms_norm(x, self.norm)).chunk(2, -1)
         window = torch.cat([window[:, :, 1:], u[:, :, None]], -1)
         u = F.silu((window * self.taps).sum(-1) + self.bias)
         step, b, c = self.select(u).split([self.rank, self.states, self.states], -1)
@@ -105,7 +108,7 @@ class MambaStep(nn.Module):
         for i, layer in enumerate(self.layers):
             x, window, state = layer(x, held[2 * i], held[2 * i + 1])
             after += [window, state]
-        return self.scores(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.norm), *after
+        return self.scores(rms_norm(x, self.norm)), *after
 
     def inputs(self):
         return [torch.randint(0, self.words.num_embeddings, (1,)), *[torch.randn(shape) / 4 for shape in self.shapes]]
@@ -219,6 +222,8 @@ def main():
     for name in options.networks.split(","):
         if name not in NETWORKS:
             parser.error(f"expected networks of {', '.join(NETWORKS)}, got {name}")
+    if options.repeat < 2:
+        parser.error("--repeat: a standard deviation needs two calls")
     if not torch.cuda.is_available():
         raise SystemExit("headline.py needs a CUDA device that PyTorch sees")
     major, minor = torch.cuda.get_device_capability()

@@ -19,7 +19,7 @@
 #include "arith/analyzer.h"
 #include "interp/machine.h"
 #include "interp/team.h"
-#include "loop/team.h"
+#include "ir/visit.h"
 #include "support/check.h"
 
 namespace tenon {
@@ -105,9 +105,22 @@ Func Machine::Callee(const std::string& name, const char* what) const {
 }
 
 bool Machine::MentionsTeam(const Func& func) {
-  auto [it, added] = mentions_team_.try_emplace(func.get(), false);
-  if (added) it->second = tenon::MentionsTeam(module, func);
-  return it->second;
+  auto [it, added] =
+      mentions_team_.try_emplace(func.get(), false);  // false also stops recursive calls
+  if (!added) return it->second;
+  bool found = false;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    if (const auto* call = As<Call>(n)) {
+      found |= call->intrinsic == Intrinsic::kTeamRank || call->intrinsic == Intrinsic::kTeamSize;
+    } else if (const auto* sync = As<Sync>(n)) {
+      found |= sync->level == Level::kTeam;
+    } else if (const auto* inner = As<CallFunc>(n)) {
+      Func callee = module.Find(inner->callee);
+      found |= callee && MentionsTeam(callee);
+    }
+    return !found;
+  });
+  return mentions_team_[func.get()] = found;
 }
 
 std::vector<int64_t> Machine::Order(int64_t n) {

@@ -11,9 +11,9 @@
 
 namespace tenon::interp {
 
-/// Storage coordinates of a small buffer's elements. Most of what is known about the fragments of
-/// a warp or the blocks of a packed matrix is their layouts' arithmetic, and each element is
-/// touched many times.
+/// Storage coordinates of a small buffer's elements: of the fragments of a warp or the blocks of a
+/// packed matrix each is touched many times, and its layout's arithmetic would take longer than all
+/// else.
 class LayoutTable {
  public:
   /// Whether a buffer of this shape has so few elements, and its layout mentions nothing but its

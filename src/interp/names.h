@@ -35,13 +35,6 @@ class Names {
     auto it = places_.find(name);
     if (it != places_.end()) it->second.known = false;
   }
-  /// f(name, value) for each, in no order.
-  template <class F>
-  void ForEach(F f) const {
-    for (const auto& [name, place] : places_) {
-      if (place.known) f(name, place.value);
-    }
-  }
 
  private:
   struct Place {

@@ -8,49 +8,23 @@
 
 #include "interp/names.h"
 #include "interp/value.h"
+#include "support/flat_map.h"
 
 namespace tenon::interp {
 
-/// Variables by number, the first met first: a table with open places, which all workers read and
-/// which therefore stays near.
+/// Variables by number, the first met first: one table, which all workers read and which therefore
+/// stays near.
 class VariableNumbers {
  public:
   size_t Of(const VarNode* var) {
-    size_t at = Hash(var) & (slots_.size() - 1);
-    for (; slots_[at].var != var; at = (at + 1) & (slots_.size() - 1)) {
-      if (!slots_[at].var) return Add(var);
-    }
-    return slots_[at].number;
+    if (const uint32_t* number = numbers_.Find(var)) return *number;
+    const auto number = static_cast<uint32_t>(numbers_.size());
+    *numbers_.Insert(var).first = number;
+    return number;
   }
 
  private:
-  struct Slot {
-    const VarNode* var = nullptr;
-    size_t number = 0;
-  };
-
-  static size_t Hash(const VarNode* var) {
-    return (reinterpret_cast<uintptr_t>(var) >> 4) * size_t{0x9E3779B97F4A7C15} >> 20;
-  }
-  size_t Add(const VarNode* var) {
-    if (2 * ++count_ > slots_.size()) {
-      std::vector<Slot> old(2 * slots_.size());
-      old.swap(slots_);
-      for (const Slot& slot : old) {
-        if (slot.var) Put(slot);
-      }
-    }
-    Put({var, count_ - 1});
-    return count_ - 1;
-  }
-  void Put(const Slot& slot) {
-    size_t at = Hash(slot.var) & (slots_.size() - 1);
-    while (slots_[at].var) at = (at + 1) & (slots_.size() - 1);
-    slots_[at] = slot;
-  }
-
-  std::vector<Slot> slots_ = std::vector<Slot>(256);  // a power of two, at most half of it taken
-  size_t count_ = 0;
+  FlatMap<const VarNode*, uint32_t, PointerHash> numbers_;
 };
 
 /// What variables stand for in one frame. Launches have hundreds of frames, each read in turn: a

@@ -1,7 +1,6 @@
 // What the workers of a team, who all run the same host function, do as one of them.
 #pragma once
 
-#include "loop/func.h"
 #include "loop/stmt.h"
 
 namespace tenon {
@@ -11,8 +10,5 @@ namespace tenon {
 Expr IsFirstWorker();
 /// Whether it is the If's condition.
 bool IsFirstWorkers(const If& branch);
-/// Whether the function, or one that it calls, asks who it is of its team or waits for the others:
-/// otherwise one worker does all of it.
-bool MentionsTeam(const Module& module, const Func& func);
 
 }  // namespace tenon

@@ -208,7 +208,6 @@ class Fuzzer {
   void Reduce(uint64_t seed, const Finding& finding) {
     Network network = RandomNetwork(seed, options_.steps, true);
     const auto fails = [&](const std::string& model) {
-      if (TimeIsOver()) return false;
       Network smaller = network;
       smaller.model = model;
       return IsSame(Collect(Start(seed, options_, false, [&] { return smaller; })).checked.finding,
@@ -218,7 +217,8 @@ class Fuzzer {
       network = RandomNetwork(seed, options_.steps);
       if (!fails(network.model)) return fmt::print("(it did not happen again)\n");
     }
-    const Expected<std::string> small = onnx::ReduceModel(network.model, fails);
+    const Expected<std::string> small = onnx::ReduceModel(
+        network.model, [&](const std::string& model) { return !TimeIsOver() && fails(model); });
     if (!small) return fmt::print("(no smaller one: {})\n", ToString(small.errors()));
     fmt::print("{}", onnx::ModelText(*small).value());
     Save(seed, *small);
