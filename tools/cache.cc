@@ -38,6 +38,9 @@ Status ShowCache(const Arguments& args) {
   const std::string most = limit == 0 ? "of any size" : fmt::format("at most {}", Megabytes(limit));
   Print("{}: {} {}, {} ({}, TENON_CACHE_SIZE)\n", directory, entries.size(),
         entries.size() == 1 ? "library" : "libraries", Megabytes(bytes), most);
+  const FileCache::Size kernels = driver::KernelsIn(directory)->TakeSize();
+  Print("code of kernels: {} {}, {}\n", kernels.entries, kernels.entries == 1 ? "entry" : "entries",
+        Megabytes(kernels.bytes));
   if (!args.clear) return Ok();
   driver::ClearCache(directory);
   Print("emptied\n");
@@ -48,16 +51,17 @@ Status ShowCache(const Arguments& args) {
 
 Run AddCache(CLI::App& app, const Common& common) {
   auto args = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("cache", "what models that were compiled to be run take");
+  CLI::App* verb = app.add_subcommand("cache", "what is kept of what was compiled");
   verb->footer(
       "Examples:\n"
       "  tenon cache --list\n"
       "  tenon cache --clear\n"
-      "The cache is TENON_CACHE_DIR (default ~/.cache/tenon). Libraries that have not been used "
-      "for "
-      "longest go where it would be larger than TENON_CACHE_SIZE (10G).");
+      "The cache is TENON_CACHE_DIR (default ~/.cache/tenon). It keeps libraries of models that "
+      "were "
+      "compiled to be run, and the code of kernels. What has not been used for longest goes where "
+      "libraries would be larger than TENON_CACHE_SIZE (10G), and kernels than a tenth of it.");
   verb->add_flag("--list", args->list, "each library and when it was used, longest ago first");
-  verb->add_flag("--clear", args->clear, "remove all of them");
+  verb->add_flag("--clear", args->clear, "remove all libraries and kernels");
   return [args, &common]() -> int {
     Status status = ShowCache(*args);
     return status ? kDone : Report(status.errors(), common);

@@ -7,6 +7,7 @@
 
 #include "compile_arguments.h"
 #include "console.h"
+#include "driver/cache.h"
 #include "driver/pipeline.h"
 #include "guard.h"
 #include "loop/pass/pass.h"
@@ -23,7 +24,7 @@ struct Arguments {
   CompileArguments how;
   std::vector<std::string> emit, print_after, disabled;
   std::string params = "embed", format = "so", max_memory, max_time;
-  bool time_passes = false, quiet = false;
+  bool time_passes = false, quiet = false, no_cache = false;
 };
 
 // A kernel's row counts all its launches, so that the columns add up.
@@ -128,6 +129,7 @@ int Compile(Arguments& args, const Common& common) {
     };
   std::vector<std::string> warnings;  // said behind the progress
   o.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  if (!args.no_cache) o.cache = driver::CacheDirectoryIfAny(o.warn);
   Expected<driver::CompileReport> report = driver::Compile(o);
   progress.Clear();
   for (const std::string& w : warnings) {
@@ -233,6 +235,10 @@ Run AddCompile(CLI::App& app, const Common& common) {
   verb->add_option("model", args->how.options.model, "the ONNX file")->required();
   AddOutputOptions(verb, args.get());
   args->how.AddTo(verb);
+  verb->add_flag("--no-cache", args->no_cache,
+                 "make the code of all kernels anew; else what was made before comes from "
+                 "TENON_CACHE_DIR (`tenon cache`)")
+      ->group("How to compile");
   const char* group = "Limits (exit 5)";
   verb->add_option("--max-memory", args->max_memory, "stop when more is resident, as 512M or 2G")
       ->group(group);

@@ -17,7 +17,7 @@ extern "C" {
 
 /* Grows when anything in this file changes meaning. A library made for one version is refused by a
  * runtime of another; the name of the query symbol carries it too. */
-#define TN_ABI_VERSION 3
+#define TN_ABI_VERSION 4
 
 #if defined(__GNUC__)
 #define TN_CORE_API __attribute__((visibility("hidden")))
@@ -161,7 +161,9 @@ typedef struct tn_device_code {
   uint32_t struct_bytes; /* sizeof(tn_device_code), where the kernels begin */
   int32_t device_type;   /* a DLDeviceType */
   uint32_t num_kernels;
-  uint32_t num_images;
+  uint32_t num_images; /* a multiple of num_parts */
+  uint32_t num_parts;  /* modules of the driver that the kernels are spread over: 1 or more */
+  uint32_t part_of;    /* offset of a uint32_t for each kernel: the part that it is in */
 } tn_device_code;
 
 typedef struct tn_device_kernel {
@@ -196,8 +198,8 @@ typedef struct tn_device_map {
   uint32_t type_code, type_bits;     /* of elements, as in DLDataType */
 } tn_device_map;
 
-/* The same kernels in several forms: the first that a device takes is used. CUDA: a cubin, then
- * PTX, which ends in a zero byte. OpenCL: source. */
+/* The same kernels in several forms, each with an image for every part: the first form that a
+ * device takes is used. CUDA: cubins, then PTX, which ends in a zero byte. OpenCL: source. */
 typedef struct tn_device_image {
   uint64_t offset, bytes;
   uint32_t form;    /* offset of what it is, for errors: "cubin for sm_90a" */
@@ -377,7 +379,7 @@ typedef struct tn_params_header {
 
 struct tn_host_services;
 
-/* What the exported function __tenon_query_v3 tells about its library. All pointers live as long as
+/* What the exported function __tenon_query_v4 tells about its library. All pointers live as long as
  * the library. */
 typedef struct tn_module_info {
   uint32_t abi_version;  /* TN_ABI_VERSION of the core in the library */
@@ -402,7 +404,7 @@ typedef struct tn_module_info {
 } tn_module_info;
 
 typedef const tn_module_info* (*tn_query_fn)(void);
-#define TN_QUERY_SYMBOL "__tenon_query_v3"
+#define TN_QUERY_SYMBOL "__tenon_query_v4"
 
 /* What a copy of the runtime, or of the core, offers to the cores of other libraries. */
 typedef struct tn_host_services {

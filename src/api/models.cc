@@ -93,6 +93,7 @@ void CompileModel(const std::string& model, const std::string& output,
                   const ModelOptions& options) {
   driver::CompileOptions compile = CompileOptionsOf(model, options);
   compile.output = output;
+  compile.cache = driver::CacheDirectoryIfAny(nullptr);
   Stoppable(options, [&] { return Take(driver::Compile(compile)); });
 }
 

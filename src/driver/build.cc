@@ -26,6 +26,7 @@
 #include "loop/pass/host/make_packed.h"
 #include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
+#include "loop/print.h"
 #include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/verify.h"
@@ -216,6 +217,16 @@ std::vector<std::string> WorthSaying(const std::string& log) {
   return out;
 }
 
+// Of an object in a cache.
+Hash128 KeyOf(const Module& module, const Target& target, const codegen::EmitOptions& emit) {
+  Hasher key;
+  key.Text("object");
+  AddImageOf(reinterpret_cast<void*>(&KeyOf), &key);
+  key.Text(target.ToString()).Int(emit.verify).Int(emit.quickly).Int(emit.functions.size());
+  for (const std::string& name : emit.functions) key.Text(name);
+  return key.Text(Print(module)).Finish();
+}
+
 /// Keeps: `built_` holds what the steps so far made; a step that fails leaves errors, not half a
 /// result.
 class Builder {
@@ -316,7 +327,7 @@ class Builder {
 
   Status EmitKernels() {
     std::vector<std::vector<KernelResult*>> batches;
-    if (EmitsKernels()) batches = Batches(&kernels_);
+    if (EmitsKernels()) batches = Batches(&kernels_, /*distinct=*/true);
     const auto n = static_cast<int64_t>(kernels_.size());
     std::atomic<int64_t> done{0};
     ParallelFor(static_cast<int64_t>(batches.size()), built_.request.jobs, [&](int64_t i) {
@@ -343,8 +354,15 @@ class Builder {
     }
     emit.verify |= hooks().passes.verify;
     emit.quickly = built_.request.quickly;
+    const FileCache* cache = built_.request.cache.get();
+    const Hash128 key = cache ? KeyOf(module, target(), emit) : Hash128();
+    if (auto kept = cache ? cache->Find(key) : std::nullopt; kept && kept->size() == 1) {
+      batch.front()->object = std::move(kept->front());
+      return Ok();
+    }
     const auto start = Clock::now();
     TN_ASSIGN_OR_RETURN(batch.front()->object, codegen::EmitObject(module, target(), emit));
+    if (cache) cache->Keep(key, {{batch.front()->object}});
     if (hooks().after_codegen) hooks().after_codegen(SecondsSince(start));
     return Ok();
   }
@@ -400,14 +418,21 @@ class Builder {
     for (const KernelResult& k : kernels_) AddKernel(k.lowered, k.name, &module);
     const CodeGenerator& generator = *CodeGeneratorOf(target());
     if (generator.has_addresses) module = codegen::WithAlignedForms(module);
-    TN_ASSIGN_OR_RETURN(built_.device, generator.device_code(module, target()));
+    codegen::DeviceCodeOptions options{{}, built_.request.jobs, built_.request.cache.get()};
+    if (!built_.request.together) {
+      // Which device functions have one name is AddKernel's affair.
+      for (const std::vector<KernelResult*>& batch : Batches(&kernels_, /*distinct=*/false)) {
+        codegen::KernelPart& part = options.parts.emplace_back();
+        for (const KernelResult* k : batch) part.push_back(k->name);
+      }
+    }
+    TN_ASSIGN_OR_RETURN(built_.device, generator.device_code(module, target(), options));
     if (!built_.device.missing.empty()) return Ok();
     for (std::string& line : WorthSaying(built_.device.log))
       built_.remarks.push_back(std::move(line));
     std::vector<Func> kernels = DeviceKernels(module);
     std::erase_if(kernels, [](const Func& k) { return k->attrs.Has(codegen::kIsAlignedAttr); });
-    TN_ASSIGN_OR_RETURN(auto blobs,
-                        codegen::PackDeviceCode(kernels, target(), built_.device.images));
+    TN_ASSIGN_OR_RETURN(auto blobs, codegen::PackDeviceCode(kernels, target(), built_.device));
     AddDeviceWeights(built_.host, &blobs);
     built_.emit.blobs.insert(built_.emit.blobs.end(), blobs.begin(), blobs.end());
     return Ok();

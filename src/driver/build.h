@@ -18,6 +18,7 @@
 #include "driver/weights.h"
 #include "schedule/schedule.h"
 #include "support/expected.h"
+#include "support/file_cache.h"
 #include "target/target.h"
 
 namespace tenon::driver {
@@ -85,6 +86,8 @@ struct BuildRequest {
   bool together = false;
   /// All of the code runs once, on little data.
   bool quickly = false;
+  /// Keeps the code of kernels, which is made once for all builds; null: nothing is kept.
+  std::shared_ptr<const FileCache> cache;
   /// Makes the host functions' bodies (tn_body_fn) visible outside the library.
   bool export_bodies = false;
   std::vector<Output> outputs;  // in the order in which they are written

@@ -1,6 +1,5 @@
 #include "driver/cache.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -23,26 +22,13 @@
 #include "frontend/onnx/shape_text.h"
 #include "support/atomic_file.h"
 #include "support/file.h"
+#include "support/file_cache.h"
 
 namespace tenon::driver {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// What tells one build of the compiler from another, of the program or library that it is in: an
-// entry of the cache serves only the one that made it.
-void AddCompiler(Hasher* hasher) {
-  Dl_info image = {};
-  dladdr(reinterpret_cast<void*>(&CacheDirectory), &image);
-  struct stat self = {};
-  // The loader knows a program by how it was called.
-  const bool found = image.dli_fname && stat(image.dli_fname, &self) == 0;
-  if (!found) stat("/proc/self/exe", &self);
-  hasher->Int(static_cast<uint64_t>(self.st_size));
-  hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_sec));
-  hasher->Int(static_cast<uint64_t>(self.st_mtim.tv_nsec));
-}
 
 // What users' functions compute, which no file says.
 void AddBodies(const graph::Graph& g, Hasher* hasher) {
@@ -58,7 +44,7 @@ Expected<std::string> CacheKey(const CompileOptions& o, const FileFacts& facts) 
   TN_ASSIGN_OR_RETURN(SourceHash source_hash, SourceHash::Of(o, program.parts, false, facts));
   const Hash128 source = source_hash.Get();
   Hasher hasher;
-  AddCompiler(&hasher);
+  AddImageOf(reinterpret_cast<void*>(&CacheDirectory), &hasher);
   hasher.Int(source.high).Int(source.low).Text(target.ToString()).Text(o.precision).Text(o.name);
   hasher.Int(static_cast<uint64_t>(o.opt_level)).Int(o.empty_sizes).Int(o.shapes.size());
   for (const auto& [name, dims] : o.shapes) {
@@ -191,6 +177,21 @@ void RemoveEntry(const CacheEntry& entry) {
 void ClearCache(const std::string& directory) {
   for (const CacheEntry& e : CacheEntries(directory)) RemoveEntry(e);
   for (const fs::path& fact : FilesIn(directory + "/facts")) unlink(fact.c_str());
+  KernelsIn(directory)->Clear();
+}
+
+std::shared_ptr<const FileCache> KernelsIn(const std::string& directory) {
+  const Expected<int64_t> limit = CacheLimit();
+  return std::make_shared<const FileCache>(directory + "/kernels", limit ? *limit / 10 : 0);
+}
+
+std::string CacheDirectoryIfAny(const std::function<void(const std::string& warning)>& warn) {
+  if (const Expected<int64_t> limit = CacheLimit(); !limit) {
+    if (warn) warn(limit.errors()[0].message + "; kernels are not kept");
+    return "";
+  }
+  const Expected<std::string> directory = CacheDirectory();
+  return directory ? *directory : "";
 }
 
 bool IsFull(const Diagnostics& errors, const std::string& directory) {
@@ -222,6 +223,7 @@ Expected<CachedLibrary> CompileCached(CompileOptions options, const std::string&
                                       const std::function<void(Diagnostic)>& note) {
   const FileFacts facts(directory + "/facts");
   TN_ASSIGN_OR_RETURN(const std::string key, CacheKey(options, facts));
+  options.cache = directory;
   options.output = directory + "/" + EntryName(options.model, key);
   if (access(options.output.c_str(), F_OK) == 0) {
     Expected<std::string> whole = facts.Of(options.output, "whole", [&]() -> Expected<std::string> {

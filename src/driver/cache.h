@@ -1,20 +1,26 @@
-// Models that have been compiled before: libraries in a folder, by what they were compiled from and
-// how.
+// What has been compiled before: libraries of models in a folder, by what they were compiled from
+// and how, and the code of kernels in a folder of it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "driver/compile.h"
 #include "support/expected.h"
+#include "support/file_cache.h"
 
 namespace tenon::driver {
 
 /// TENON_CACHE_DIR, else ~/.cache/tenon; made, where it is not there. Errors: nothing can be
 /// written into it; CacheLimit's.
 Expected<std::string> CacheDirectory();
+
+/// The same, where something can be kept. "": there is no such folder, and nobody need know; `warn`
+/// is told what is wrong with TENON_CACHE_SIZE.
+std::string CacheDirectoryIfAny(const std::function<void(const std::string& warning)>& warn);
 
 /// How many bytes libraries in the cache may take together: TENON_CACHE_SIZE ("2G", "500M"; 0: any
 /// number), else 10 GB. Errors: it is something else.
@@ -30,7 +36,10 @@ struct CacheEntry {
 std::vector<CacheEntry> CacheEntries(const std::string& directory);
 /// Removes a library; whoever has it loaded keeps it.
 void RemoveEntry(const CacheEntry& entry);
-/// Removes all libraries and facts.
+/// The code of kernels that a cache in `directory` keeps: a tenth of CacheLimit at most. Objects
+/// are found again by the build of the compiler that made them, what NVRTC made by every one.
+std::shared_ptr<const FileCache> KernelsIn(const std::string& directory);
+/// Removes all libraries, kernels and facts.
 void ClearCache(const std::string& directory);
 
 /// Whether what failed is that the folder's disk is full: then other folders may do.

@@ -75,6 +75,12 @@ Status CheckExportName(const std::string& name) {
     return MakeError(
         fmt::format("the name '{}' is not an identifier of C, which exports need", name));
   }
+  for (const char* prefix : {"tn_", "__"}) {
+    if (!name.starts_with(prefix)) continue;
+    return MakeError(
+        fmt::format("the name '{}' begins with '{}', as those of {} do; choose another", name,
+                    prefix, *prefix == '_' ? "compilers and their libraries" : "Tenon's runtime"));
+  }
   for (const Words& words : kTaken) {
     const std::vector<std::string> names = Split(words.names, ' ');
     if (std::find(names.begin(), names.end(), name) == names.end()) continue;

@@ -20,7 +20,8 @@ struct CodeGenerator {
   Makes makes;
   /// Of kDeviceCode: from a module of lowered kernels in their bound form, and the device functions
   /// they call.
-  Expected<codegen::DeviceCode> (*device_code)(const Module& kernels, const Target& target);
+  Expected<codegen::DeviceCode> (*device_code)(const Module& kernels, const Target& target,
+                                               const codegen::DeviceCodeOptions& options);
   /// Whether arguments of kernels are addresses, so that a launch can see what they are multiples
   /// of.
   bool has_addresses = false;

@@ -11,6 +11,7 @@
 #include "artifact/link.h"
 #include "cost/rounding.h"
 #include "driver/build.h"
+#include "driver/cache.h"
 #include "driver/check_options.h"
 #include "driver/graph_pipeline.h"
 #include "driver/info.h"
@@ -77,7 +78,9 @@ std::string Commented(const std::string& text) {
 class Compilation {
  public:
   explicit Compilation(const CompileOptions& options)
-      : options_(Settled(options)), jobs_(options.jobs > 0 ? options.jobs : AvailableCpus()) {
+      : options_(Settled(options)),
+        jobs_(options.jobs > 0 ? options.jobs : AvailableCpus()),
+        cache_(options.cache.empty() ? nullptr : KernelsIn(options.cache)) {
     SetHooks();
   }
 
@@ -123,6 +126,7 @@ class Compilation {
     if (!program.IsPlain()) MarkParts(program, &network);
     TN_ASSIGN_OR_RETURN(const Built built,
                         Build(RequestOf(program, network, machine, build_machine)));
+    if (cache_) cache_->TrimNowAndThen();
     Report(network, built, machine);
     report_.seconds = Now() - start;
     report_.passes = times_.Take();
@@ -292,6 +296,7 @@ class Compilation {
     request.soname = options_.soname;
     request.hooks = hooks_;
     request.jobs = jobs_;
+    request.cache = cache_;
     request.outputs = Outputs(*machine.target);
     request.new_folder = place_.new_folder;
     return request;
@@ -427,8 +432,9 @@ class Compilation {
   Place place_;
   MeasuredPrices prices_;
   SourceHash source_hash_;
-  std::string profile_;  // its hash; "": plans are for a preset
-  std::string planned_;  // the graph's text, where that is asked for
+  const std::shared_ptr<const FileCache> cache_;  // of kernels; null: none
+  std::string profile_;                           // its hash; "": plans are for a preset
+  std::string planned_;                           // the graph's text, where that is asked for
   std::vector<std::pair<std::string, std::string>> linked_;  // objects of others
 };
 

@@ -64,6 +64,7 @@ struct CompileOptions {
   bool verify_each =
       kVerifyByDefault;  // the IR after every phase and pass; a fault is a bug of ours
   int jobs = 0;          // 0: as many as the machine has
+  std::string cache;     // a folder that keeps kernels' code (driver/cache.h); "": all is made anew
 
   /// Called when a phase begins ("import", "graph", "lower", "kernels", "weights", "link") and as
   /// it goes on.

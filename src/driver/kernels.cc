@@ -72,14 +72,15 @@ void ShareMicroKernels(std::vector<KernelResult>* kernels) {
   }
 }
 
-std::vector<std::vector<KernelResult*>> Batches(std::vector<KernelResult>* kernels) {
+std::vector<std::vector<KernelResult*>> Batches(std::vector<KernelResult>* kernels, bool distinct) {
   constexpr size_t kEnough = 2000;  // nodes
   std::vector<std::vector<KernelResult*>> out;
   std::set<std::string> names;
   size_t size = kEnough;
   for (KernelResult& k : *kernels) {
-    const bool meets = std::any_of(k.functions.begin(), k.functions.end(),
-                                   [&](const std::string& name) { return names.contains(name); });
+    const bool meets =
+        distinct && std::any_of(k.functions.begin(), k.functions.end(),
+                                [&](const std::string& name) { return names.contains(name); });
     if (size >= kEnough || meets) {
       out.emplace_back();
       names.clear();

@@ -26,9 +26,9 @@ std::vector<KernelResult> KernelsOf(const Module& module);
 void ShareMicroKernels(std::vector<KernelResult>* kernels);
 
 /// Kernels that are compiled as one module, in their order: LLVM takes some milliseconds for each
-/// module, whatever is in it, and a network may have a hundred small ones. Those of one batch
-/// define no two functions of one name.
-std::vector<std::vector<KernelResult*>> Batches(std::vector<KernelResult>* kernels);
+/// module, and NVRTC thirty, whatever is in it, and a network may have a hundred small ones. Those
+/// of one batch define no two functions of one name, where they are to be `distinct`.
+std::vector<std::vector<KernelResult*>> Batches(std::vector<KernelResult>* kernels, bool distinct);
 
 /// One file holds the functions of all kernels: device functions that are not shared get their
 /// kernel's name where another has theirs.

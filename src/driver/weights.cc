@@ -37,6 +37,7 @@ class WeightWriter {
     request.export_bodies = true;
     request.hooks.passes.verify = whole.hooks.passes.verify;
     request.jobs = whole.jobs;
+    request.cache = whole.cache;
     request.quickly = BytesToRead() <= kLittle;
     TN_ASSIGN_OR_RETURN(Built prepare, Build(std::move(request)));
     std::vector<std::string> exports;

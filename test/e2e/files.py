@@ -162,6 +162,32 @@ class Files(Case):
             self.assertIn("output: float32 1x2", out)
             self.assert_only()
 
+    def test_code_of_kernels_is_kept(self):
+        """For the next time, unless nothing is to be kept or can be."""
+        kept = lambda: [p for p in (self.dir / "cache/kernels").glob("*") if p.name != "trimmed"]
+        compiled = lambda *more, **env: (self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), "-q", *more, env=env), (self.dir / "m.so").read_bytes())
+        _, anew = compiled("--no-cache")
+        self.assertEqual(kept(), [])
+        _, first = compiled()
+        self.assertNotEqual(kept(), [])
+        times = {p: p.stat().st_ino for p in kept()}
+        _, second = compiled()
+        self.assertEqual({p: p.stat().st_ino for p in kept()}, times)
+        self.assertEqual({anew, first, second}, {anew})
+        for path in kept():
+            path.write_bytes(path.read_bytes()[:-1])
+        self.assertEqual(compiled()[1], anew)
+        out, _ = self.tenon("cache")
+        self.assertIn(f"code of kernels: {len(times)} entries", out)
+        self.tenon("cache", "--clear")
+        self.assertEqual(kept(), [])
+        for environment in [{"TENON_CACHE_DIR": "/dev/null/cache"}, {"TENON_CACHE_DIR": "/proc"}, {"TENON_CACHE_DIR": "", "HOME": ""}]:
+            (_, err), bytes_now = compiled(**environment)
+            self.assertEqual((err, bytes_now), ("", anew))
+        _, err = self.tenon("compile", self.model("mlp-4-2"), "-o", self.path("m.so"), env={"TENON_CACHE_SIZE": "large"})
+        self.assertIn("TENON_CACHE_SIZE is 'large'; expected a size", err)
+        self.assertIn("kernels are not kept", err)
+
     def test_the_cache_has_a_size(self):
         """What was not used for longest goes; what is used stays."""
         run = lambda *more, **env: self.tenon("run", self.model("mlp-4-2"), "--fill", "ones", *more, env=env)

@@ -1,7 +1,8 @@
 // An NVRTC for tests that need code of the right kind, not what is in it: the "machine code" names
 // the architecture in its first line and has the source behind that, and so has the "PTX". The fake
 // driver takes the one where it runs on that architecture, and the other from there on.
-// FAKE_NVRTC_LOG in the environment is what every compilation has to say.
+// FAKE_NVRTC_LOG in the environment is what every compilation has to say, FAKE_NVRTC_MARK stands
+// behind the code.
 // NOLINTBEGIN(readability-identifier-naming): NVRTC's names
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +64,7 @@ int nvrtcCompileProgram(void* program, int count, const char* const* options) {
   Program& p = *Of(program);
   p.cubin = "fake cubin for sm_" + number + "\n" + p.source;
   p.ptx = "fake PTX for compute_" + number + "\n" + p.source + '\0';
+  if (const char* mark = getenv("FAKE_NVRTC_MARK")) p.cubin += mark;
   if (const char* log = getenv("FAKE_NVRTC_LOG")) p.log = log;
   p.log += '\0';
   return 0;

@@ -17,6 +17,7 @@ Expected<std::string> EmitCuda(const Module& module, const Target& target,
 
 /// The same as NVRTC compiles it: a cubin and, where later architectures can take it, PTX. The null
 /// device reads no code and gets the source.
-Expected<DeviceCode> MakeCudaCode(const Module& kernels, const Target& target);
+Expected<DeviceCode> MakeCudaCode(const Module& kernels, const Target& target,
+                                  const DeviceCodeOptions& options);
 
 }  // namespace tenon::codegen

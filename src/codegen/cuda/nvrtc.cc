@@ -224,6 +224,12 @@ std::string ReadText(Result (*size)(Program, size_t*), Result (*read)(Program, c
   return out;
 }
 
+// What NVRTC is told of an architecture's number, "90a": for "sm" or "compute".
+std::vector<std::string> OptionsFor(const char* kind, const std::string& number) {
+  return {fmt::format("--gpu-architecture={}_{}", kind, number), "--std=c++17", "--fmad=false",
+          "--disable-warnings", "--ptxas-options=-v"};
+}
+
 // One compilation for "sm" (machine code, and the PTX it came from) or "compute" (PTX alone) of an
 // architecture; what is not wanted is null.
 Status Compile(const std::string& source, const std::string& file, const std::string& arch,
@@ -231,16 +237,16 @@ Status Compile(const std::string& source, const std::string& file, const std::st
   const Expected<Nvrtc>& nvrtc = TheNvrtc();
   if (!nvrtc) return nvrtc.errors();
   TN_ASSIGN_OR_RETURN(const std::string number, ArchOf(arch, nvrtc->info));
-  const std::string option = fmt::format("--gpu-architecture={}_{}", kind, number);
-  const char* options[] = {option.c_str(), "--std=c++17", "--fmad=false", "--disable-warnings",
-                           "--ptxas-options=-v"};
+  const std::vector<std::string> texts = OptionsFor(kind, number);
+  std::vector<const char*> options;
+  for (const std::string& text : texts) options.push_back(text.c_str());
   Program program = nullptr;
   Result result = nvrtc->create(&program, source.c_str(), file.c_str(), 0, nullptr, nullptr);
   if (result != 0)
     return MakeError(fmt::format("NVRTC failed on {}: {}", file, nvrtc->error_string(result)));
   auto destroy = [&](void*) { nvrtc->destroy(&program); };
   std::unique_ptr<void, decltype(destroy)> owner(program, destroy);
-  result = nvrtc->compile(program, static_cast<int>(std::size(options)), options);
+  result = nvrtc->compile(program, static_cast<int>(options.size()), options.data());
   *log = ReadText(nvrtc->log_size, nvrtc->log, program);
   while (!log->empty() && log->back() == '\0') log->pop_back();
   if (result != 0) return ReadLog(log->empty() ? nvrtc->error_string(result) : *log, file);
@@ -278,9 +284,20 @@ Expected<std::string> CompileCuda(const std::string& source, const std::string& 
 }
 
 Expected<CudaCode> CompileCudaBoth(const std::string& source, const std::string& file,
-                                   const std::string& arch) {
+                                   const std::string& arch, const FileCache* cache) {
+  const Expected<Nvrtc>& nvrtc = TheNvrtc();
+  if (!nvrtc) return nvrtc.errors();
+  TN_ASSIGN_OR_RETURN(const std::string number, ArchOf(arch, nvrtc->info));
+  Hasher key;
+  key.Text("NVRTC");
+  AddImageOf(reinterpret_cast<void*>(nvrtc->compile), &key);
+  for (const std::string& option : OptionsFor("sm", number)) key.Text(option);
+  key.Text(file).Text(source);
+  if (auto kept = cache ? cache->Find(key.Finish()) : std::nullopt; kept && kept->size() == 3)
+    return CudaCode{std::move((*kept)[0]), std::move((*kept)[1]), std::move((*kept)[2])};
   CudaCode code;
   TN_RETURN_IF_ERROR(Compile(source, file, arch, "sm", &code.ptx, &code.cubin, &code.log));
+  if (cache) cache->Keep(key.Finish(), {{code.ptx, code.cubin, code.log}});
   return code;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/expected.h"
+#include "support/file_cache.h"
 
 namespace tenon::codegen {
 
@@ -39,8 +40,9 @@ struct CudaCode {
   std::string ptx, cubin;
   std::string log;  // of what was right: registers, spills, warnings of ptxas, for each kernel
 };
-/// The same in both formats, by one compilation.
+/// The same in both formats, by one compilation, or out of the cache where that has what this NVRTC
+/// made of this source before; null: none.
 Expected<CudaCode> CompileCudaBoth(const std::string& source, const std::string& file,
-                                   const std::string& arch);
+                                   const std::string& arch, const FileCache* cache);
 
 }  // namespace tenon::codegen

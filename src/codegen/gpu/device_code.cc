@@ -41,9 +41,10 @@ class Packer {
     Put(KernelAt(kernels_) + i * sizeof(tn_device_image), row);
   }
 
-  std::string Finish(int64_t device_type) {
+  std::string Finish(int64_t device_type, size_t num_parts, uint64_t part_of) {
     Put(0, tn_device_code{sizeof(tn_device_code), static_cast<int32_t>(device_type),
-                          static_cast<uint32_t>(kernels_), static_cast<uint32_t>(images_)});
+                          static_cast<uint32_t>(kernels_), static_cast<uint32_t>(images_),
+                          static_cast<uint32_t>(num_parts), static_cast<uint32_t>(part_of)});
     return std::move(bytes_);
   }
 
@@ -102,12 +103,26 @@ std::string MapsOf(const PrimFunc& kernel) {
   return out;
 }
 
+// The table behind tn_device_code's part_of.
+std::string PartOfEach(const std::vector<Func>& kernels, const std::vector<KernelPart>& parts) {
+  std::map<std::string_view, uint32_t> part_of;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (const std::string& kernel : parts[i]) part_of[kernel] = static_cast<uint32_t>(i);
+  }
+  std::string out;
+  for (const Func& kernel : kernels) {
+    const uint32_t part = parts.empty() ? 0 : part_of.at(kernel->name);
+    out.append(reinterpret_cast<const char*>(&part), sizeof part);
+  }
+  return out;
+}
+
 }  // namespace
 
 Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
-                                               const Target& target,
-                                               const std::vector<DeviceImage>& images) {
-  Packer packer(kernels.size(), images.size());
+                                               const Target& target, const DeviceCode& code) {
+  const size_t num_parts = std::max<size_t>(code.parts.size(), 1);
+  Packer packer(kernels.size(), code.images.size() * num_parts);
   for (size_t i = 0; i < kernels.size(); ++i) {
     TN_ASSIGN_OR_RETURN(const GpuLaunch launch, LaunchOf(*kernels[i], target));
     const std::string params = ParamsOf(*kernels[i]);
@@ -124,16 +139,22 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
     if (const std::string maps = MapsOf(*kernels[i]); !maps.empty()) packer.Append(maps, 8);
     packer.Kernel(i, row);
   }
-  for (size_t i = 0; i < images.size(); ++i) {
-    tn_device_image row = {};
-    row.form = packer.Text(images[i].form);
-    row.offset = packer.Append(images[i].bytes, kImageAlign);
-    row.bytes = images[i].bytes.size();
-    row.without = images[i].overlaps ? 0 : TN_LAUNCH_DEPENDENT;
-    packer.Image(i, row);
+  const uint64_t part_of = packer.Append(PartOfEach(kernels, code.parts), alignof(uint32_t));
+  for (size_t i = 0; i < code.images.size(); ++i) {
+    const DeviceImage& image = code.images[i];
+    const uint32_t form = packer.Text(image.form);
+    for (size_t part = 0; part < num_parts; ++part) {
+      tn_device_image row = {};
+      row.form = form;
+      row.offset = packer.Append(image.parts[part], kImageAlign);
+      row.bytes = image.parts[part].size();
+      row.without = image.overlaps ? 0 : TN_LAUNCH_DEPENDENT;
+      packer.Image(i * num_parts + part, row);
+    }
   }
   return std::vector<DataBlob>{
-      {"tn_blob_device_code", packer.Finish(target.device().type), kImageAlign, false, false},
+      {"tn_blob_device_code", packer.Finish(target.device().type, num_parts, part_of), kImageAlign,
+       false, false},
       {"tn_blob_device_state", std::string(TN_DEVICE_STATE_BYTES, '\0'), 64, false, true}};
 }
 

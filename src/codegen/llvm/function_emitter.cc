@@ -372,7 +372,7 @@ llvm::Constant* FunctionEmitter::PartConstant(int kind, int value, llvm::Constan
 llvm::GlobalVariable* FunctionEmitter::PartsConstant(const std::vector<llvm::Constant*>& parts) {
   llvm::Constant* known = llvm::ConstantStruct::getAnon(module_.context(), parts);
   auto* global = new llvm::GlobalVariable(*f_->getParent(), known->getType(), /*isConstant=*/true,
-                                          llvm::GlobalValue::PrivateLinkage, known, "parts");
+                                          llvm::GlobalValue::PrivateLinkage, known, ".parts");
   global->setAlignment(llvm::Align(8));
   return global;
 }

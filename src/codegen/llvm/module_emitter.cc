@@ -157,7 +157,7 @@ llvm::Constant* ModuleEmitter::CString(const std::string& text) {
   if (at) return at;
   llvm::Constant* bytes = llvm::ConstantDataArray::getString(context(), text);
   auto* g = new llvm::GlobalVariable(out_, bytes->getType(), /*isConstant=*/true,
-                                     llvm::GlobalValue::PrivateLinkage, bytes, "text");
+                                     llvm::GlobalValue::PrivateLinkage, bytes, ".text");
   g->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
   g->setAlignment(llvm::Align(1));
   return at = g;

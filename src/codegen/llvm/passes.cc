@@ -60,7 +60,7 @@ static void ReadLanes(llvm::IntrinsicInst* gather) {
   const llvm::Align align(llvm::cast<llvm::ConstantInt>(gather->getArgOperand(1))->getZExtValue());
   auto* zero = new llvm::GlobalVariable(module, element, /*isConstant=*/true,
                                         llvm::GlobalValue::PrivateLinkage,
-                                        llvm::Constant::getNullValue(element), "zero");
+                                        llvm::Constant::getNullValue(element), ".zero");
   zero->setAlignment(align);
   llvm::IRBuilder<> ir(gather);
   places = ir.CreateSelect(mask, places, ir.CreateVectorSplat(type->getNumElements(), zero));

@@ -56,7 +56,7 @@ llvm::Value* FunctionEmitter::TileArgument(const CallFunc& s, const PrimFunc& ca
 
 // All eight, whole: 16 rows of 64 bytes. The format is that of LDTILECFG.
 static llvm::Constant* TileConfiguration(llvm::Module& module) {
-  constexpr const char* kName = "tn_tile_configuration";
+  constexpr const char* kName = ".tile_configuration";
   if (llvm::GlobalVariable* known = module.getNamedGlobal(kName)) return known;
   constexpr size_t kBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
   uint8_t bytes[kBytes] = {1};  // the palette

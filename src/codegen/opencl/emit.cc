@@ -15,11 +15,12 @@ Expected<std::string> EmitOpenCl(const Module& module, const Target& target,
   return GpuFile(module, target, options, OpenClC()).Emit();
 }
 
-Expected<DeviceCode> MakeOpenClCode(const Module& kernels, const Target& target) {
+Expected<DeviceCode> MakeOpenClCode(const Module& kernels, const Target& target,
+                                    const DeviceCodeOptions&) {
   DeviceCode out;
   TN_ASSIGN_OR_RETURN(out.source, EmitOpenCl(kernels, target, {}));
   out.files["cl"] = out.source;
-  out.images.push_back({"OpenCL C", out.source, false});
+  out.images.push_back({"OpenCL C", {out.source}, false});
   return out;
 }
 

@@ -16,6 +16,7 @@ Expected<std::string> EmitOpenCl(const Module& module, const Target& target,
                                  const EmitOptions& options);
 
 /// The same as drivers take it: they compile it themselves.
-Expected<DeviceCode> MakeOpenClCode(const Module& kernels, const Target& target);
+Expected<DeviceCode> MakeOpenClCode(const Module& kernels, const Target& target,
+                                    const DeviceCodeOptions& options);
 
 }  // namespace tenon::codegen

@@ -55,48 +55,77 @@ int32_t RaiseFor(const tn_device_code* code, uint32_t kernel, int32_t device_id,
   return tn_core_raise(kind, parts, 11);
 }
 
-// The first image that the device takes; null + error where it takes none. What has no room is
-// right code: the next image would be another of the same kernels, which others have not measured.
-void* LoadModule(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
-                 uint32_t* out_without) {
+const tn_device_image* Images(const tn_device_code* code, uint32_t form) {
   const auto* images = reinterpret_cast<const tn_device_image*>(Kernels(code) + code->num_kernels);
-  const char* form = "";
-  for (uint32_t i = 0; i < code->num_images; ++i) {
+  return images + size_t{form} * code->num_parts;
+}
+
+void UnloadModules(const DeviceDriver& driver, int32_t device_id, LoadedCode* loaded) {
+  for (uint32_t i = 0; i < loaded->num_parts; ++i) {
+    void** module = loaded->modules() + i;
+    if (*module) driver.module_free(device_id, *module);
+    *module = nullptr;
+  }
+}
+
+// All parts in one form; none where the device does not take one of them.
+bool LoadForm(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
+              const tn_device_image* images, LoadedCode* loaded) {
+  for (uint32_t i = 0; i < code->num_parts; ++i) {
     const auto bytes = static_cast<int64_t>(images[i].bytes);
-    form = At<char>(code, images[i].form);
-    void* module = nullptr;
-    if (driver.module_load(device_id, At<char>(code, images[i].offset), bytes, &module) == 0) {
-      *out_without = images[i].without;
-      return module;
-    }
+    const char* image = At<char>(code, images[i].offset);
+    if (driver.module_load(device_id, image, bytes, loaded->modules() + i) == 0) continue;
+    loaded->modules()[i] = nullptr;
+    UnloadModules(driver, device_id, loaded);
+    return false;
+  }
+  loaded->without = images[0].without;
+  return true;
+}
+
+// In the first form that the device takes. What has no room is right code: the next form would be
+// another of the same kernels, which others have not measured.
+bool LoadModules(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
+                 LoadedCode* loaded) {
+  const char* form = "";
+  for (uint32_t i = 0; i < code->num_images / code->num_parts; ++i) {
+    const tn_device_image* images = Images(code, i);
+    form = At<char>(code, images[0].form);
+    if (LoadForm(driver, code, device_id, images, loaded)) return true;
     if (IsOutOfMemory()) break;
   }
   RaiseFor(code, 0, device_id, "cannot load the code of kernel", form);
-  return nullptr;
+  return false;
+}
+
+bool FindFunctions(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id,
+                   LoadedCode* loaded) {
+  for (uint32_t i = 0; i < code->num_kernels; ++i) {
+    const tn_device_kernel& row = Kernels(code)[i];
+    void* module = loaded->modules()[At<uint32_t>(code, code->part_of)[i]];
+    void** forms = loaded->forms(i);
+    if (driver.find_function(device_id, module, NameOf(code, i), row.shared_bytes, &forms[0]) != 0)
+      return false;
+    if (row.aligned == 0) continue;
+    if (driver.find_function(device_id, module, At<char>(code, row.aligned), row.shared_bytes,
+                             &forms[1]) != 0)
+      return false;
+  }
+  return true;
 }
 
 LoadedCode* Load(const DeviceDriver& driver, const tn_device_code* code, int32_t device_id) {
-  const uint32_t count = code->num_kernels;
-  auto* loaded =
-      static_cast<LoadedCode*>(calloc(1, sizeof(LoadedCode) + size_t{2} * count * sizeof(void*)));
+  const size_t pointers = code->num_parts + size_t{2} * code->num_kernels;
+  auto* loaded = static_cast<LoadedCode*>(calloc(1, sizeof(LoadedCode) + pointers * sizeof(void*)));
   if (!loaded) {
     SetError("MemoryError", "out of memory");
     return nullptr;
   }
-  loaded->module = LoadModule(driver, code, device_id, &loaded->without);
-  bool found = loaded->module != nullptr;
-  for (uint32_t i = 0; found && i < count; ++i) {
-    const tn_device_kernel& row = Kernels(code)[i];
-    void** forms = loaded->forms(i);
-    found = driver.find_function(device_id, loaded->module, NameOf(code, i), row.shared_bytes,
-                                 &forms[0]) == 0;
-    if (!found || row.aligned == 0) continue;
-    found = driver.find_function(device_id, loaded->module, At<char>(code, row.aligned),
-                                 row.shared_bytes, &forms[1]) == 0;
-  }
-  if (found) return loaded;
-  if (loaded->module) driver.module_free(device_id, loaded->module);
-  free(loaded);
+  loaded->num_parts = code->num_parts;
+  if (LoadModules(driver, code, device_id, loaded) &&
+      FindFunctions(driver, code, device_id, loaded))
+    return loaded;
+  FreeCode(driver, device_id, loaded);
   return nullptr;
 }
 
@@ -153,6 +182,11 @@ void ChooseForm(DeviceLaunch* launch) {
 }
 
 bool QueuesEach() { return WaitsForEach(); }
+
+void FreeCode(const DeviceDriver& driver, int32_t device_id, LoadedCode* code) {
+  if (code) UnloadModules(driver, device_id, code);
+  free(code);
+}
 
 CallScope::CallScope(DeviceCall* call) : before_(current_call) { current_call = call; }
 CallScope::~CallScope() { current_call = before_; }

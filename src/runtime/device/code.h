@@ -8,6 +8,8 @@ namespace tenon::runtime {
 
 /// The library's code on the call's device, loaded there by whoever comes first; null + error.
 LoadedCode* CodeOf(const DeviceCall& call);
+/// Gives it back; null is none.
+void FreeCode(const DeviceDriver& driver, int32_t device_id, LoadedCode* code);
 
 /// Whether a parameter's value is an address (tn_device_kernel's params).
 inline bool IsAddress(uint8_t param) { return param == 0 || param == TN_PARAM_TENSOR_MAP; }

@@ -19,12 +19,14 @@ struct Recording;
 
 /// The library's code on one device.
 struct LoadedCode {
-  void* module;
-  uint32_t without;  // of TN_LAUNCH_…: of the image that was loaded
+  uint32_t num_parts;
+  uint32_t without;  // of TN_LAUNCH_…: of the form that was loaded
 
-  /// Two by the number of the kernel: for any addresses, and for aligned ones (null: the same).
-  /// Behind this object.
-  void** forms(uint32_t kernel) { return reinterpret_cast<void**>(this + 1) + size_t{2} * kernel; }
+  /// By the number of the part, behind this object: the driver's module; null: not loaded.
+  void** modules() { return reinterpret_cast<void**>(this + 1); }
+  /// Two by the number of the kernel, behind those: for any addresses, and for aligned ones (null:
+  /// the same).
+  void** forms(uint32_t kernel) { return modules() + num_parts + size_t{2} * kernel; }
 };
 
 /// The library's weights on one device.

@@ -48,9 +48,7 @@ void FreeDeviceModule(DeviceModule* module) {
   for (int32_t id = 0; id < TN_MAX_DEVICES; ++id) {
     if (LoadedWeights* weights = module->weights[id].load(std::memory_order_acquire))
       FreeWeights(driver, id, weights);
-    LoadedCode* code = module->code[id].load(std::memory_order_acquire);
-    if (code) driver.module_free(id, code->module);
-    free(code);
+    FreeCode(driver, id, module->code[id].load(std::memory_order_acquire));
   }
   free(module);
 }

@@ -25,6 +25,11 @@ void FakeFail(const char* symbol, int code) {
   failing = symbol;
   failing_code = code;
 }
+/// Of code whose kind the device takes, no more than so many modules; -1: all. PTX is not counted.
+void FakeLoadNoMore(int count) {
+  const Guard guard(mutex);
+  loads_left = count;
+}
 /// What was called since the last time.
 const char* FakeTakeLog() {
   static std::string taken;
@@ -281,6 +286,9 @@ int cuModuleLoadDataEx(void** out, const void* code, unsigned, int*, void** valu
   if (result) return result;
   if (int unsafe = Unsafe()) return unsafe;
   if (!Takes(text, CurrentDevice())) return kNoBinary;
+  const bool is_ptx = text.find(" PTX ") != std::string::npos;
+  if (loads_left == 0 && !is_ptx) return kNoBinary;
+  if (loads_left > 0 && !is_ptx) --loads_left;
   *out = modules.Add(text);
   return 0;
 }
@@ -290,9 +298,14 @@ int cuModuleUnload(void* module) {
   modules.Remove(module);
   return 0;
 }
-int cuModuleGetFunction(void** out, void*, const char* name) {
+int cuModuleGetFunction(void** out, void* module, const char* name) {
   const Guard guard(mutex);
   if (int code = Note("cuModuleGetFunction", name)) return code;
+  // Code of the fake NVRTC has its source behind its first line.
+  const auto code = modules.Find(module);
+  const bool has_source = code && code->find('\n') != std::string::npos;
+  if (has_source && code->find(std::string(" ") + name + "(") == std::string::npos)
+    return kNotFound;
   *out = functions.Add({name, CurrentDevice()});
   return 0;
 }

@@ -17,7 +17,8 @@
 
 namespace fake_cuda {
 
-inline constexpr int kOutOfMemory = 2, kInvalidContext = 201, kNoBinary = 209, kNotReady = 600;
+inline constexpr int kOutOfMemory = 2, kInvalidContext = 201, kNoBinary = 209, kNotFound = 500,
+                     kNotReady = 600;
 inline constexpr int kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureIsolation = 905,
                      kCaptureImplicit = 906;
 inline constexpr int kGlobal = 0, kRelaxed = 2;
@@ -26,6 +27,7 @@ inline std::recursive_mutex mutex;
 using Guard = std::lock_guard<std::recursive_mutex>;
 inline std::string log_text, failing;
 inline int failing_code = 0;
+inline int loads_left = -1;
 inline bool logging = true;
 inline thread_local void* current = nullptr;
 inline thread_local int capture_mode = kGlobal;

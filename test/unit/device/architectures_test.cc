@@ -1,6 +1,9 @@
 // Libraries with code for several architectures, on devices of some.
+#include <filesystem>
+
 #include "kernels.h"
 #include "networks.h"
+#include "support/file.h"
 
 namespace tenon::device::test {
 namespace {
@@ -74,11 +77,59 @@ TEST(DeviceArchitectures, DoNotTryOthersWhenMemoryIsOut) {
   net.Into(x, y);
 }
 
+// As many as the library has: of the form for sm_90 here.
+TEST(DeviceArchitectures, KernelsAreSpreadOverModules) {
+  Network net("parts", "1", "cuda -arch=sm_90,sm_80", 48, Kind::kWide);
+  const Values a = Inputs(1, 1);
+  Tensor x = OnDevice(a), y = OnDevice(a);
+  TakeLog();
+  net.Into(x, y);
+  const int parts = CallsOf("cuModuleLoadDataEx@0(fake cubin for sm_90)");
+  EXPECT_GT(parts, 1);
+  EXPECT_TRUE(AreClose(Read(y), net.OnCpu(a)));
+  net.Unload();
+  EXPECT_EQ(CallsOf("cuModuleUnload"), parts);
+}
+
+// A form is all of its parts, or is not loaded.
+TEST(DeviceArchitectures, AFormWithoutOneOfItsPartsIsLeft) {
+  Network net("partly", "1", "cuda -arch=sm_90", 48, Kind::kWide);
+  const Values a = Inputs(1, 1);
+  Tensor x = OnDevice(a), y = OnDevice(a);
+  TakeLog();
+  Fake<void(int)>("FakeLoadNoMore")(1);
+  net.Into(x, y);
+  Fake<void(int)>("FakeLoadNoMore")(-1);
+  const std::string log = TakeLog();
+  EXPECT_EQ(CountOf(log, "cuModuleLoadDataEx@0(fake cubin for sm_90)"), 2);
+  EXPECT_EQ(CountOf(log, "cuModuleUnload"), 1);
+  EXPECT_GT(CountOf(log, "cuModuleLoadDataEx@0(fake PTX for compute_90)"), 1);
+  EXPECT_TRUE(AreClose(Read(y), net.OnCpu(a)));
+}
+
 TEST(DeviceArchitectures, WhatTheCompilerSaysOfRightCodeIsKept) {
   setenv("FAKE_NVRTC_LOG", "ptxas info    : Used 32 registers", 1);
   EXPECT_EQ(LogOfCompiling("sm_90"), "ptxas info    : Used 32 registers");
   unsetenv("FAKE_NVRTC_LOG");
   EXPECT_EQ(LogOfCompiling("sm_90"), "");
+}
+
+// The fake compiler says something else the second time, which nobody asks it then.
+TEST(DeviceArchitectures, CodeIsMadeOnce) {
+  std::string folder = std::filesystem::temp_directory_path() / "tenon-kernels-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto compile = [&](const char* mark, const std::string& target) {
+    setenv("FAKE_NVRTC_MARK", mark, 1);
+    const std::string path = folder + "/a.so";
+    EXPECT_EQ(CompileLayers("once", "1", target, path, 48, Kind::kWide, folder), "");
+    unsetenv("FAKE_NVRTC_MARK");
+    return ReadFile(path).value();
+  };
+  const std::string first = compile("mark-one", "cuda -arch=sm_90");
+  EXPECT_NE(first.find("mark-one"), std::string::npos);
+  EXPECT_EQ(first, compile("mark-two", "cuda -arch=sm_90"));
+  EXPECT_EQ(compile("mark-three", "cuda -arch=sm_80").find("mark-one"), std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -114,12 +114,15 @@ onnx::test::Model LayersOf(const std::string& batch, int layers, Kind kind) {
   std::string from = "x";
   for (int i = 0; i < layers; ++i) {
     const std::string n = std::to_string(i);
-    weight("w" + n, {8, 8});
-    weight("b" + n, {8});
+    const auto width = [&](int layer) {
+      return kind == Kind::kWide && layer % layers != 0 ? int64_t{8} + layer : 8;
+    };
+    weight("w" + n, {width(i), width(i + 1)});
+    weight("b" + n, {width(i + 1)});
     m.Node("MatMul", {from, "w" + n}, {"p" + n});
     m.Node("Add", {"p" + n, "b" + n}, {"s" + n});
     const bool last = i == layers - 1;
-    m.Node(last ? "Softmax" : "Relu", {"s" + n}, {last && kind == Kind::kPlain ? "y" : "r" + n});
+    m.Node(last ? "Softmax" : "Relu", {"s" + n}, {last && kind != Kind::kWaits ? "y" : "r" + n});
     from = "r" + n;
   }
   if (kind == Kind::kWaits) AddBranches(from, &m);
@@ -130,9 +133,10 @@ onnx::test::Model LayersOf(const std::string& batch, int layers, Kind kind) {
 }  // namespace
 
 std::string CompileLayers(const std::string& name, const std::string& batch,
-                          const std::string& target, const std::string& path, int layers,
-                          Kind kind) {
+                          const std::string& target, const std::string& path, int layers, Kind kind,
+                          const std::string& cache) {
   driver::CompileOptions options;
+  options.cache = cache;
   options.model = path + ".onnx";
   options.output = path;
   options.name = name;
@@ -162,7 +166,7 @@ void BreakKernels(const std::string& prefix, int code) {
 }
 
 std::string LogOfCompiling(const std::string& arch) {
-  const auto code = codegen::CompileCudaBoth("__global__ void f() {}", "f.cu", arch);
+  const auto code = codegen::CompileCudaBoth("__global__ void f() {}", "f.cu", arch, nullptr);
   return code ? code->log : ToString(code.errors());
 }
 

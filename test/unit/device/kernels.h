@@ -7,15 +7,16 @@
 namespace tenon::device::test {
 
 /// A call of what waits looks at the largest of x, in the middle: above 1 it does other products
-/// behind than below.
-enum class Kind { kPlain, kWaits };
+/// behind than below. Of what is wide each layer has another size, so that its kernels are many.
+enum class Kind { kPlain, kWaits, kWide };
 
 /// Compiles a network of `layers` products with weights and a softmax, x: [batch, 8] → y: [batch,
 /// 8], as function `name`; `batch` is a number or the name of an open size. Empty, or what went
-/// wrong. On CUDA the fake driver runs its kernels from now on, by the interpreter.
+/// wrong. `cache`: that of kernels' code (driver::CompileOptions). On CUDA the fake driver runs its
+/// kernels from now on, by the interpreter.
 std::string CompileLayers(const std::string& name, const std::string& batch,
                           const std::string& target, const std::string& path, int layers,
-                          Kind kind = Kind::kPlain);
+                          Kind kind = Kind::kPlain, const std::string& cache = "");
 
 /// The next launch, and all that follow, of a kernel whose name begins so ends with this code of
 /// the device; "": none does.

@@ -148,6 +148,48 @@ TEST_F(Compiling, SameInputSameBytesForAnyNumberOfJobs) {
   }
 }
 
+// Names of data that the code of exports has for itself.
+TEST_F(Compiling, NamesAreTheUsers) {
+  for (const char* name : {"parts", "text", "zero"}) {
+    CompileOptions options = Options(Convolutions());
+    options.name = name;
+    MustCompile(options);
+    Loaded loaded(options.output);
+    tn_packed_fn function = nullptr;
+    EXPECT_EQ(tn_module_get_function(loaded.module, name, &function), 0) << name;
+  }
+}
+
+// The second time out of the cache, and equal; what is damaged in there is made again.
+TEST_F(Compiling, CodeOfKernelsIsMadeOnce) {
+  CompileOptions options = Options(Convolutions());
+  MustCompile(options);
+  const std::string anew = Bytes(options.output);
+  options.cache = folder_ / "cache";
+  const auto generated = [](const CompileReport& report) {
+    int64_t runs = 0;
+    for (const PassTime& pass : report.passes)
+      runs += pass.name == "code generation (LLVM)" ? pass.runs : 0;
+    return runs;
+  };
+  const auto compile = [&] {
+    const CompileReport report = Compile(options).value();
+    EXPECT_EQ(Bytes(options.output), anew);
+    return generated(report);
+  };
+  EXPECT_GT(compile(), 0);
+  EXPECT_EQ(compile(), 0);
+  std::filesystem::path entry;
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "cache/kernels")) {
+    if (file.file_size() > 0) entry = file.path();
+  }
+  ASSERT_TRUE(WriteFile(entry, "not what it was"));
+  EXPECT_GT(compile(), 0);
+  EXPECT_EQ(compile(), 0);
+  options.target = "llvm -mcpu=x86-64-v2";
+  EXPECT_GT(generated(Compile(options).value()), 0);
+}
+
 TEST_F(Compiling, SeparateWeightsAreTheSameBytesToo) {
   std::set<std::string> files;
   for (int jobs : {1, 4}) {

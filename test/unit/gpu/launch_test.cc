@@ -380,9 +380,9 @@ TEST(DeviceCode, OfCudaIsACubinAndPtx) {
   ASSERT_TRUE(code) << ToString(code.errors());
   ASSERT_EQ(code->device.images.size(), 2U);
   EXPECT_EQ(code->device.images[0].form, "cubin for sm_80");
-  EXPECT_EQ(code->device.images[0].bytes.substr(1, 3), "ELF");
-  EXPECT_NE(code->device.images[1].bytes.find(".target sm_80"), std::string::npos);
-  EXPECT_EQ(code->device.images[1].bytes.back(), '\0');
+  EXPECT_EQ(code->device.images[0].parts[0].substr(1, 3), "ELF");
+  EXPECT_NE(code->device.images[1].parts[0].find(".target sm_80"), std::string::npos);
+  EXPECT_EQ(code->device.images[1].parts[0].back(), '\0');
   auto own = Built(kAdd, Target::Parse("cuda -arch=sm_90a").value());
   ASSERT_TRUE(own) << ToString(own.errors());
   EXPECT_EQ(own->device.images.size(), 1U);

@@ -101,7 +101,7 @@ TEST(Warpgroups, AreWhatIsWritten) {
   ASSERT_TRUE(lowered) << ToString(lowered.errors());
   auto source = codegen::EmitCuda(*lowered, Target::Parse("cuda -arch=sm_90a").value(), {});
   ASSERT_TRUE(source) << ToString(source.errors());
-  auto code = codegen::CompileCudaBoth(*source, "f.cu", "sm_90a");
+  auto code = codegen::CompileCudaBoth(*source, "f.cu", "sm_90a", nullptr);
   ASSERT_TRUE(code) << ToString(code.errors()) << *source;
   for (const char* word :
        {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "mbarrier.try_wait.parity",

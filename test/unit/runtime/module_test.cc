@@ -206,13 +206,13 @@ TEST(Module, FilesThatAreNotOurs) {
   path = ModulePath("no_query");
   EXPECT_EQ(
       Load(path),
-      Refusal(path, "it is not a library that Tenon compiled (it exports no __tenon_query_v3)"));
+      Refusal(path, "it is not a library that Tenon compiled (it exports no __tenon_query_v4)"));
   path = ModulePath("next_version");
   EXPECT_EQ(Load(path),
-            Refusal(path, "it was compiled for ABI version 4 but this runtime expects version 3"));
+            Refusal(path, "it was compiled for ABI version 5 but this runtime expects version 4"));
   path = ModulePath("other_abi");
   EXPECT_EQ(Load(path),
-            Refusal(path, "it was compiled for ABI version 7 but this runtime expects version 3"));
+            Refusal(path, "it was compiled for ABI version 7 but this runtime expects version 4"));
   path = Write("object.so", Contents(TEST_MODULE_OBJECT));
   EXPECT_EQ(Load(path),
             Refusal(path, "expected a shared library but got another kind of ELF file"));
