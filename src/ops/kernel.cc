@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/named_sizes.h"
 #include "ir/print.h"
 #include "ops/called_function.h"
 #include "ops/group.h"
@@ -72,7 +73,7 @@ graph::NodeId AnchorOf(const graph::Graph& region) {
   return short_sum;
 }
 
-Expected<Kernel> BuildKernel(const KernelRequest& request) {
+static Expected<Kernel> Build(const KernelRequest& request) {
   Group group(request);
   const graph::Graph& g = *request.region;
   Kernel plan;
@@ -99,6 +100,29 @@ Expected<Kernel> BuildKernel(const KernelRequest& request) {
   kernel.algorithm = plan.algorithm;
   kernel.space = std::move(plan.space);
   kernel.point = std::move(plan.point);
+  return kernel;
+}
+
+// What an algorithm asks of a region may follow from what its sizes are made of: then these keep
+// their formulas.
+Expected<Kernel> BuildKernel(const KernelRequest& request) {
+  VarMap values;
+  Expected<Kernel> kernel = Diagnostics();
+  if (const auto named = graph::NameSizes(*request.region)) {
+    KernelRequest own = request;
+    own.region = &named->region;
+    kernel = Build(own);
+    values = named->values;
+  }
+  if (!kernel) {
+    kernel = Build(request);
+    values.clear();
+  }
+  if (!kernel) return kernel;
+  for (const Var& dim : kernel->func->dims) {
+    const auto value = values.find(dim.get());
+    kernel->sizes.push_back(value == values.end() ? Expr(dim) : value->second);
+  }
   return kernel;
 }
 

@@ -31,6 +31,7 @@ struct KernelRequest {
 /// An unscheduled kernel, and what its schedule needs to know.
 struct Kernel {
   Func func;
+  std::vector<Expr> sizes;  // of each of its dims, over those of the region
   std::vector<graph::ValueId>
       operands;  // region inputs that became parameters, in order (scalars are built in)
   std::vector<Func> callees;  // device functions that it calls as it is

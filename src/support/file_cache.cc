@@ -23,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLengthBytes = sizeof(uint64_t);
-constexpr size_t kHexDigits = 32;  // of a hash
+constexpr size_t kHexDigits = 32;    // of a hash
+constexpr size_t kFolderDigits = 2;  // of these, which name the folder
 
 std::string Little(uint64_t value) {
   std::string out(kLengthBytes, '\0');
@@ -59,25 +60,46 @@ struct Entry {
   fs::path path;
 };
 
-bool IsEntry(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.size() == kHexDigits &&
-         name.find_first_not_of("0123456789abcdef") == std::string::npos;
+bool IsHex(const std::string& name, size_t digits) {
+  return name.size() == digits && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::vector<Entry> EntriesOf(const std::string& folder) {
-  std::vector<Entry> out;
+// None where the folder is not there.
+std::vector<fs::path> ListOf(const fs::path& folder) {
+  std::vector<fs::path> out;
   std::error_code fault;
-  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {
-    struct stat s = {};
-    if (!IsEntry(it->path()) || stat(it->path().c_str(), &s) != 0) continue;
-    out.push_back(
-        {s.st_mtim.tv_sec * int64_t{1'000'000'000} + s.st_mtim.tv_nsec, s.st_size, it->path()});
+  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault))
+    out.push_back(it->path());
+  return out;
+}
+
+int64_t Nanoseconds(const timespec& t) { return t.tv_sec * int64_t{1'000'000'000} + t.tv_nsec; }
+
+struct Files {
+  std::vector<Entry> entries;
+  std::vector<Entry> others;  // that are being written, or were when their writer was killed
+};
+
+Files FilesIn(const std::string& folder) {
+  Files out;
+  for (const fs::path& inner : ListOf(folder)) {
+    if (!IsHex(inner.filename(), kFolderDigits)) continue;
+    for (const fs::path& file : ListOf(inner)) {
+      struct stat s = {};
+      if (stat(file.c_str(), &s) != 0) continue;
+      const bool is_entry = IsHex(file.filename(), kHexDigits - kFolderDigits);
+      (is_entry ? out.entries : out.others).push_back({Nanoseconds(s.st_mtim), s.st_size, file});
+    }
   }
   return out;
 }
 
 }  // namespace
+
+std::string FileCache::PathOf(const Hash128& key) const {
+  const std::string hex = key.ToHex();
+  return folder_ + "/" + hex.substr(0, kFolderDigits) + "/" + hex.substr(kFolderDigits);
+}
 
 std::optional<std::vector<std::string>> FileCache::Find(const Hash128& key) const {
   const std::string path = PathOf(key);
@@ -95,22 +117,28 @@ std::optional<std::vector<std::string>> FileCache::Find(const Hash128& key) cons
 void FileCache::Keep(const Hash128& key, std::span<const std::string> values) const {
   std::string bytes;
   for (const std::string& value : values) bytes += Little(value.size()) + value;
+  const std::string path = PathOf(key);
   std::error_code none;
-  fs::create_directories(folder_, none);
-  Expected<AtomicFile> file = AtomicFile::Create(PathOf(key));
+  fs::create_directories(fs::path(path).parent_path(), none);
+  Expected<AtomicFile> file = AtomicFile::Create(path);
   if (file && file->Append(HashText(bytes).ToHex() + bytes)) (void)file->Commit();
 }
 
 void FileCache::Trim() const {
-  if (limit_ == 0) return;
-  std::vector<Entry> entries = EntriesOf(folder_);
+  Files files = FilesIn(folder_);
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  constexpr int64_t kDay = int64_t{24} * 3600 * 1'000'000'000;
+  for (const Entry& e : files.others) {
+    if (Nanoseconds(now) - e.used > kDay) unlink(e.path.c_str());
+  }
   int64_t bytes = 0;
-  for (const Entry& e : entries) bytes += e.bytes;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  for (const Entry& e : files.entries) bytes += e.bytes;
+  std::sort(files.entries.begin(), files.entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.used, a.path) < std::tie(b.used, b.path);
   });
-  for (const Entry& e : entries) {
-    if (bytes <= limit_) break;
+  for (const Entry& e : files.entries) {
+    if (limit_ == 0 || bytes <= limit_) break;
     unlink(e.path.c_str());
     bytes -= e.bytes;
   }
@@ -126,12 +154,12 @@ void FileCache::TrimNowAndThen() const {
 }
 
 void FileCache::Clear() const {
-  for (const Entry& e : EntriesOf(folder_)) unlink(e.path.c_str());
+  for (const Entry& e : FilesIn(folder_).entries) unlink(e.path.c_str());
 }
 
 FileCache::Size FileCache::TakeSize() const {
   Size size;
-  for (const Entry& e : EntriesOf(folder_)) {
+  for (const Entry& e : FilesIn(folder_).entries) {
     ++size.entries;
     size.bytes += e.bytes;
   }

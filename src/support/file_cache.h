@@ -11,7 +11,8 @@
 
 namespace tenon {
 
-/// Lists of byte strings by the hash of all that they follow from, a file for each. An entry is
+/// Lists of byte strings by the hash of all that they follow from, a file for each, in folders by
+/// the hash's beginning: who writes a file looks at all that are beside it. An entry is
 /// whole or is not there: damaged ones are found by their checksum and removed. Where the folder
 /// cannot be written nothing is kept, and nobody is told: everything here can be made again. Any
 /// threads and processes may use a folder at once.
@@ -24,7 +25,8 @@ class FileCache {
   std::optional<std::vector<std::string>> Find(const Hash128& key) const;
   void Keep(const Hash128& key, std::span<const std::string> values) const;
 
-  /// Removes what was found or kept longest ago, until the rest fits.
+  /// Removes what was found or kept longest ago, until the rest fits, and what writers that were
+  /// killed have left.
   void Trim() const;
   /// The same, where nobody did within the last hour: it looks at every file.
   void TrimNowAndThen() const;
@@ -37,7 +39,7 @@ class FileCache {
   Size TakeSize() const;
 
  private:
-  std::string PathOf(const Hash128& key) const { return folder_ + "/" + key.ToHex(); }
+  std::string PathOf(const Hash128& key) const;
 
   std::string folder_;
   int64_t limit_;

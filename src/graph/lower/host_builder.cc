@@ -405,12 +405,11 @@ Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::ve
       const ops::Site site{region, ops::AnchorOf(region), machine_};
       kernel->seconds = ops::PriceOf(*kernel->algorithm, site, kernel->point);
     }
-    const std::vector<Var>& dims = kernel->func->dims;
     Attrs attrs;
     attrs.Set("node", what);
     if (kernel->algorithm) attrs.Set(kAlone, TimeAlone(region, *kernel, alone_));
     const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args,
-                                   {dims.begin(), dims.end()}, place_, std::move(attrs));
+                                   kernel->sizes, place_, std::move(attrs));
     stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;
   }
   frame->stmts.push_back(std::move(stmt));

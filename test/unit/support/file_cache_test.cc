@@ -19,7 +19,10 @@ class FileCacheTest : public testing::Test {
   FileCacheTest() { EXPECT_NE(mkdtemp(folder_.data()), nullptr); }
   ~FileCacheTest() override { fs::remove_all(folder_); }
 
-  std::string PathOf(const std::string& key) const { return folder_ + "/" + Key(key).ToHex(); }
+  std::string PathOf(const std::string& key) const {
+    const std::string hex = Key(key).ToHex();
+    return folder_ + "/" + hex.substr(0, 2) + "/" + hex.substr(2);
+  }
   static Hash128 Key(const std::string& text) { return HashText(text); }
   // Used so many seconds before now.
   void MakeOld(const std::string& key, int64_t seconds) const {
@@ -80,6 +83,20 @@ TEST_F(FileCacheTest, WhatWasUsedLongestAgoGoes) {
   EXPECT_FALSE(cache.Find(Key("b")));
   EXPECT_FALSE(cache.Find(Key("c")));
   EXPECT_TRUE(cache.Find(Key("e")));
+}
+
+TEST_F(FileCacheTest, WhatKilledWritersLeftGoes) {
+  const FileCache cache(folder_, 0);
+  cache.Keep(Key("a"), {{"word"}});
+  for (const char* name : {"/.old", "/.new"}) {
+    ASSERT_TRUE(WriteFile(fs::path(PathOf("a")).parent_path().string() + name, "half"));
+  }
+  fs::last_write_time(fs::path(PathOf("a")).parent_path() / ".old",
+                      fs::file_time_type::clock::now() - std::chrono::hours(30));
+  cache.Trim();
+  EXPECT_FALSE(fs::exists(fs::path(PathOf("a")).parent_path() / ".old"));
+  EXPECT_TRUE(fs::exists(fs::path(PathOf("a")).parent_path() / ".new"));
+  EXPECT_TRUE(cache.Find(Key("a")));
 }
 
 TEST_F(FileCacheTest, IsTrimmedOnceAnHour) {
