@@ -13,8 +13,8 @@ namespace tenon::graph {
 ///   y: f32[select(m == 1, n, m)] = add(a: f32[m], b: f32[n])    becomes
 ///   y: f32[size0] = add(a: f32[m], b: f32[n])                   with size0 = select(m == 1, n, m)
 ///
-/// What was known by the formula alone, as that m is size0 or 1, is not known then. What a proof has
-/// to look at is much less: without names a kernel that reads what was padded by the call and
+/// What was known by the formula alone, as that m is size0 or 1, is not known then. What a proof
+/// has to look at is much less: without names a kernel that reads what was padded by the call and
 /// broadcast has products of sums of choices in each index, and guards that nobody can prove.
 struct NamedSizes {
   Graph region;
