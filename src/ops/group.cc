@@ -265,6 +265,9 @@ Expected<Kernel> Group::Finish() {
     options.dims.push_back(d.var);
     options.ranges.push_back({d.min, d.max == graph::Dim::kNoMax ? -1 : d.max, d.step});
   }
+  options.contract = std::all_of(graph().nodes.begin(), graph().nodes.end(), [](const auto& n) {
+    return n.attrs.template Get<bool>("contract", true);
+  });
   Kernel kernel;
   TN_ASSIGN_OR_RETURN(Func whole, te::MakeFunc(request_.name, params_, outputs, options));
   kernel.func = WithUsedDims(whole);

@@ -30,6 +30,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/visit.h"
+#include "loop/edit.h"
 #include "loop/fresh_names.h"
 #include "loop/reducer.h"
 #include "te/program.h"
@@ -403,6 +404,17 @@ class FuncBuilder {
   std::vector<Buffer> locals_;
 };
 
+// Every product and sum of what may be contracted with a rounding of its own.
+Stmt Uncontracted(const Stmt& body) {
+  return MapStmts(body, [](const Stmt& stmt) -> Stmt {
+    const auto* block = As<Block>(stmt);
+    if (!block || block->fp != FpMode::kContract) return stmt;
+    Block strict = *block;
+    strict.fp = FpMode::kStrict;
+    return Block::Make(std::move(strict));
+  });
+}
+
 }  // namespace
 
 Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inputs,
@@ -413,6 +425,7 @@ Expected<Func> MakeFunc(const std::string& name, const std::vector<Tensor>& inpu
   FuncBuilder builder(name, &f, &names);
   TN_RETURN_IF_ERROR(builder.Parameters(inputs, outputs));
   TN_RETURN_IF_ERROR(builder.Body(outputs));
+  if (!options.contract) f.body = Uncontracted(f.body);
   f.name = name;
   f.dims = options.dims;
   for (const DimRange& r : options.ranges) {

@@ -237,6 +237,7 @@ struct FuncOptions {
   std::vector<DimRange> ranges;
   TargetRef target;
   Attrs attrs;
+  bool contract = true;  // false: tensors that may be contracted (FpMode::kContract) are strict
 };
 
 /// One function: parameters are the buffers of `inputs` and then of `outputs`, each once (several

@@ -166,6 +166,12 @@ def add_images(one, rand, ints):
         one(f"dft_half_{rows}_{n}", "DFT", [x, None, at], constants=(2,), opset=20, onesided=1, expect=spectrum(x, bins=n // 2 + 1))
         x = rand(rows, n, 2)
         one(f"dft_inverse_{rows}_{n}", "DFT", [x, None, at], constants=(2,), opset=20, inverse=1, expect=spectrum(x, inverse=True))
+    for shape in ((2, 6, 5), (1, 34, 3)):  # an axis of the call; transforms of 34 are products
+        x = rand(*shape, 2)
+        for axis in (-4, -2, 0, 1, 2):
+            z = np.fft.ifft(x[..., 0].astype(f64) + 1j * x[..., 1], axis=axis % 4)
+            expect = [np.stack([z.real, z.imag], 3).astype(f32)]
+            one(f"dft_along_call_{shape[1]}_{axis}", "DFT", [x, None, np.array(axis, i64)], opset=20, inverse=1, expect=expect)
     one("scan_reversed", "CumSum", [rand(3, 4), np.array(1, i64)], constants=(1,), reverse=1, exclusive=1)
 
 

@@ -48,6 +48,11 @@ Val Formula::Floats(const std::vector<double>& list, DType dtype) const {
   return Of(List(state_->b, dtype, list));
 }
 
+static bool MayContract(OpKind op, const std::vector<Val>& inputs) {
+  return (op == OpKind::kAdd || op == OpKind::kSub || op == OpKind::kMul) &&
+         inputs[0].dtype().IsFloat();
+}
+
 std::vector<Val> Formula::EmitAll(OpKind op, size_t results, std::vector<Val> inputs, Attrs attrs,
                                   ExprAttrs exprs) const {
   std::vector<ValueId> ids;
@@ -55,6 +60,7 @@ std::vector<Val> Formula::EmitAll(OpKind op, size_t results, std::vector<Val> in
     if (!v) return std::vector<Val>(results, Val(*this, kNoValue));
     ids.push_back(v.id());
   }
+  if (!state_->contract && MayContract(op, inputs)) attrs.Set("contract", false);
   Builder& b = state_->b;
   Expected<std::vector<ValueId>> made = [&]() -> Expected<std::vector<ValueId>> {
     if (results > 1)

@@ -52,6 +52,9 @@ class Formula {
   /// Of f32, as attributes have them, or of another type of floats.
   Val Floats(const std::vector<double>& list, DType dtype = DType::Float(32)) const;
 
+  /// From here on sums, differences and products of floats are rounded each by itself, never two at
+  /// once: where results must be opposite, or conjugate, to the bit.
+  void RoundEach() const { state_->contract = false; }
   Val Emit(OpKind op, std::vector<Val> inputs, Attrs attrs = {}, ExprAttrs exprs = {}) const;
   std::vector<Val> EmitAll(OpKind op, size_t results, std::vector<Val> inputs, Attrs attrs = {},
                            ExprAttrs exprs = {}) const;
@@ -70,6 +73,7 @@ class Formula {
     OpContext* c;  // null: of a region
     std::string name;
     Diagnostics error;
+    bool contract = true;
   };
   std::shared_ptr<State> state_;
 };

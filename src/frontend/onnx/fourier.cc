@@ -178,6 +178,11 @@ Val ByPasses(const Formula& f, const Complex& x, int64_t n, const Expr& bins, in
 
 }  // namespace
 
+bool HasPasses(const Expr& length) {
+  const std::optional<int64_t> n = AsInt(length);
+  return n && *n >= 1 && *n <= kLongestTransform && HasSmallFactors(*n);
+}
+
 Complex FourierTransform(const Formula& f, const Complex& x, const Expr& length, const Expr& bins,
                          int sign) {
   Dims out = x.re.dims();
@@ -188,18 +193,20 @@ Complex FourierTransform(const Formula& f, const Complex& x, const Expr& length,
     return Complex{move(v.re), v.im ? move(v.im) : v.im};
   };
   const Complex signals = each(x, [&](const Val& v) { return Reshape(v, {rows, length}); });
-  const std::optional<int64_t> n = AsInt(length);
   Complex y;
-  if (!n || !HasSmallFactors(*n)) {
+  if (!HasPasses(length)) {
     y = ByMatrix(f, signals, length, bins, sign);
   } else {
+    // What is opposite stays so: of real signals the imaginary parts that are 0 are not the error
+    // of one product that was rounded beside one that was not.
+    f.RoundEach();
     // Neighbours are elements of different signals, of which all that is done is the same; of one
     // signal, its own.
     const bool one = AsInt(rows) == 1;
     const auto across = [&](const Val& v) {
       return one ? Reshape(v, {length}) : Transpose(v, {1, 0});
     };
-    const Val all = ByPasses(f, each(signals, across), *n, bins, sign);
+    const Val all = ByPasses(f, each(signals, across), *AsInt(length), bins, sign);
     const auto part = [&](int64_t k) {
       const Val v = Element(all, 0, k);
       return one ? v : Transpose(v, {1, 0});

@@ -1,4 +1,5 @@
 // Signals: Fourier transforms, windows, mel filters.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -46,10 +47,9 @@ Val Joined(const Complex& x, int64_t axis) {
 }
 
 Status CheckLength(const OpContext& c, const Expr& length) {
-  constexpr int64_t kMost = 1 << 20;
   const std::optional<int64_t> n = AsInt(length);
-  if (!n || (*n >= 1 && *n <= kMost)) return Ok();
-  return c.Error("expected a transform of 1 to {} elements, but got {}", kMost, *n);
+  if (!n || (*n >= 1 && *n <= kLongestTransform)) return Ok();
+  return c.Error("expected a transform of 1 to {} elements, but got {}", kLongestTransform, *n);
 }
 
 /// What a node says of its transform.
@@ -88,16 +88,34 @@ Expected<Val> Transformed(const OpContext& c, const Formula& f, const Val& signa
   return Cast(to_real ? Unsqueeze(Swap(y.re, axis, -1), -1) : Joined(y, axis), signal.dtype());
 }
 
+// Along each axis that it may be: all these passes are less work than one product with a matrix of
+// n², which a length that is found would need.
+Expected<Val> TransformedAlongEach(const OpContext& c, const Formula& f, const Val& at,
+                                   const Dft& dft) {
+  const Val x = f.In(0);
+  Val y;
+  for (int64_t axis = 0; axis + 1 < x.rank(); ++axis) {
+    TN_ASSIGN_OR_RETURN(const Val one, Transformed(c, f, x, axis, dft));
+    y = y ? Where(Equal(at, static_cast<double>(axis)), one, y) : one;
+  }
+  return y;
+}
+
 // An axis that comes with the call: the signal as [before, axis, behind, parts], whose sizes are
 // found.
 Expected<Val> TransformedByCall(const OpContext& c, const Formula& f, const Val& axis,
                                 const Dft& dft) {
-  const Val x = f.In(0), shape = ShapeOf(x);
+  const Val x = f.In(0);
   const DType i64 = DType::Int(64);
   const Val raw = Cast(Reshape(AxesOf(c, 2, axis, x.rank()), {}), i64);
   const Val counted = Where(raw < 0, raw + static_cast<double>(x.rank()), raw);
   const Val at = InRange(c, 2, counted, IndexConst(x.rank() - 1));  // the last has the parts
-  const Val place = f.Iota(IndexConst(x.rank()));
+  Dims lengths = x.dims();
+  lengths.pop_back();
+  // What is as large as the signal, along whatever axis.
+  if (!dft.onesided && !dft.length && std::all_of(lengths.begin(), lengths.end(), HasPasses))
+    return TransformedAlongEach(c, f, at, dft);
+  const Val shape = ShapeOf(x), place = f.Iota(IndexConst(x.rank()));
   const auto product = [&](const Val& of) {
     return SizeOf(Reduce("prod", Where(of, shape, 1), {0}, false));
   };

@@ -1,6 +1,6 @@
 // Operators along the last axis of row-major tensors: softmax and layer norm. Rows are shared out;
 // every step of a row runs under its row, so that the row stays in the nearest cache from one step
-// to the next.
+// to the next. Rows of halves are computed in f32 and rounded once; what is kept of them is f32.
 #include <algorithm>
 #include <cmath>
 
@@ -19,9 +19,12 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
+// Floats of 8 bits are far to convert from: they are once, by the definition.
+bool IsRowOf(DType type) { return graph::AccumulatorOf(type) == kF32 && type.bits >= 16; }
+
 bool IsFor(const Site& site) {
   const graph::TensorType& x = site.input(0);
-  if (x.dims.empty() || !(x.dtype == kF32) || site.machine.warp != 0) return false;
+  if (x.dims.empty() || !IsRowOf(x.dtype) || site.machine.warp != 0) return false;
   for (graph::ValueId v : site.region.outputs) {
     const graph::TensorType& y = site.region.type(v);
     if (y.rank() != x.rank() || !graph::ProveEqual(y.dims.back(), x.dims.back())) return false;
@@ -183,12 +186,16 @@ Operand BuildLayerNorm(Group& group, const OpContext& op, const std::vector<Expr
 
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
+  const DType type = op.in[0].dtype;
+  for (Operand& x : op.in) {
+    if (x.at) x = Memo(As(kF32, std::move(x)));
+  }
   std::vector<Expr> rows(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
   const Expr& n = op.in[0].dims.back();
   const int64_t width =
       IsAcross(point) ? 0 : ValueOf(point, "partial_vectors") * group.site().machine.Lanes(kF32);
-  return node.op == OpKind::kSoftmax ? BuildSoftmax(group, op, rows, n, width)
-                                     : BuildLayerNorm(group, op, rows, n, width);
+  return As(type, node.op == OpKind::kSoftmax ? BuildSoftmax(group, op, rows, n, width)
+                                              : BuildLayerNorm(group, op, rows, n, width));
 }
 
 // Vectorizes the loop of a block that runs along the row; a tail is masked.
