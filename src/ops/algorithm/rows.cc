@@ -19,12 +19,17 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
-// Floats of 8 bits are far to convert from: they are once, by the definition.
-bool IsRowOf(DType type) { return graph::AccumulatorOf(type) == kF32 && type.bits >= 16; }
+// Floats of 8 bits are far to convert from: they are once, by the definition. So are open rows of
+// halves in a softmax: what is cut off of them is read lane by lane, in code for each rest of rows.
+bool IsRowOf(const graph::TensorType& x, OpKind op) {
+  if (x.dtype == kF32) return true;
+  if (graph::AccumulatorOf(x.dtype) != kF32 || x.dtype.bits < 16) return false;
+  return op == OpKind::kLayerNorm || graph::StaticCount(x.dims).has_value();
+}
 
 bool IsFor(const Site& site) {
   const graph::TensorType& x = site.input(0);
-  if (x.dims.empty() || !IsRowOf(x.dtype) || site.machine.warp != 0) return false;
+  if (x.dims.empty() || !IsRowOf(x, site.node().op) || site.machine.warp != 0) return false;
   for (graph::ValueId v : site.region.outputs) {
     const graph::TensorType& y = site.region.type(v);
     if (y.rank() != x.rank() || !graph::ProveEqual(y.dims.back(), x.dims.back())) return false;

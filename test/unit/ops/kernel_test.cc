@@ -622,6 +622,24 @@ TEST(Kernel, Rows) {
   Check(SoftmaxOf(F32({37}), 0), "rows", 1e-6, TestMachine(), kAllPoints);
 }
 
+// Halves are computed in f32 and rounded once: where sums are taken in another order, by one step.
+TEST(Kernel, RowsOfHalves) {
+  for (const auto& [type, step] : {std::pair(DType::Float(16), 1e-3), {DType::BFloat16(), 8e-3}}) {
+    for (int64_t n : {1, 3, 8, 9, 37}) {
+      Case softmax = SoftmaxOf(F32({5, n}), 1), norm = LayerNormOf({2, 3, n});
+      for (Case* c : {&softmax, &norm}) {
+        for (TensorType& x : c->inputs) x.dtype = type;
+      }
+      Check(softmax, "rows", step);
+      if (n > 1) Check(norm, "rows", step);
+    }
+    Case open = LayerNormOf({2, 3, 17});
+    for (TensorType& x : open.inputs) x.dtype = type;
+    open.inputs[0] = Open(open.inputs[0], 1, &open);
+    Check(open, "rows", step);
+  }
+}
+
 TEST(Kernel, Attention) {
   for (int64_t queries : {1, 13}) {
     for (int64_t keys : {16, 19}) {
