@@ -250,11 +250,10 @@ class Builder {
     TN_RETURN_IF_ERROR(ScheduleKernels(all, &host));
     TN_RETURN_IF_ERROR(ForEachKernel([&](KernelResult* k) { return Lower(k); }));
     ShareMicroKernels(&kernels_);
-    TN_RETURN_IF_ERROR(EmitKernels());
-    TN_RETURN_IF_ERROR(LowerHost(std::move(host)));
-    if (target().IsDevice()) TN_RETURN_IF_ERROR(MakeDeviceCode());
+    std::string host_object;
+    TN_RETURN_IF_ERROR(EmitKernelsAndHost(std::move(host), &host_object));
     CollectUnits();
-    TN_RETURN_IF_ERROR(EmitHost());
+    if (!IsSource()) built_.objects.push_back(std::move(host_object));
     return std::move(built_);
   }
 
@@ -325,13 +324,20 @@ class Builder {
     return Ok();
   }
 
-  Status EmitKernels() {
+  // The host functions are one more job beside the kernels' batches, and the first: it is long, and
+  // needs of kernels what they are called with and not their code.
+  Status EmitKernelsAndHost(Module host, std::string* host_object) {
     std::vector<std::vector<KernelResult*>> batches;
     if (EmitsKernels()) batches = Batches(&kernels_, /*distinct=*/true);
     const auto n = static_cast<int64_t>(kernels_.size());
     std::atomic<int64_t> done{0};
-    ParallelFor(static_cast<int64_t>(batches.size()), built_.request.jobs, [&](int64_t i) {
-      const std::vector<KernelResult*>& batch = batches[static_cast<size_t>(i)];
+    Status emitted = Ok();
+    ParallelFor(static_cast<int64_t>(batches.size()) + 1, built_.request.jobs, [&](int64_t i) {
+      if (i == 0) {
+        emitted = EmitHost(std::move(host), host_object);
+        return;
+      }
+      const std::vector<KernelResult*>& batch = batches[static_cast<size_t>(i - 1)];
       // What is wrong in one of several is said of that one.
       if (!Emit(batch)) {
         for (KernelResult* k : batch) {
@@ -341,7 +347,8 @@ class Builder {
       done += static_cast<int64_t>(batch.size());
       if (hooks().progress) hooks().progress("kernels", done, n);
     });
-    return ForEachKernel([](KernelResult*) { return Ok(); });  // their errors
+    TN_RETURN_IF_ERROR(ForEachKernel([](KernelResult*) { return Ok(); }));  // their errors
+    return emitted;
   }
 
   // As one module; the object is the first kernel's.
@@ -439,6 +446,9 @@ class Builder {
   }
 
   void CollectUnits() {
+    for (KernelResult& k : kernels_) {
+      if (!k.object.empty()) built_.objects.push_back(std::move(k.object));
+    }
     if (IsTogether()) {
       built_.units.push_back({built_.whole, {}, false});
       return;
@@ -446,26 +456,30 @@ class Builder {
     for (KernelResult& k : kernels_) {
       built_.units.push_back({std::move(k.lowered), std::move(k.functions), target().IsDevice(),
                               built_.request.quickly});
-      if (!k.object.empty()) built_.objects.push_back(std::move(k.object));
     }
-    // What host functions compute are sizes, once a call: loops have left to them what they repeat.
-    built_.units.push_back({built_.host, built_.emit.functions, false, true});
+    built_.units.push_back({built_.host, built_.emit.functions, false, /*quickly=*/true});
   }
 
   // The host functions' code with what is data of the library; of a module that is compiled
   // together, all code.
-  Status EmitHost() {
+  Status EmitHost(Module host, std::string* object) {
+    TN_RETURN_IF_ERROR(LowerHost(std::move(host)));
+    if (target().IsDevice()) TN_RETURN_IF_ERROR(MakeDeviceCode());
     if (IsSource()) return Ok();
     codegen::EmitOptions options = built_.emit;
-    options.functions = built_.units.back().functions;
-    options.quickly = built_.units.back().quickly;
-    Module module = built_.units.back().module;
+    Module module = built_.host;
+    if (IsTogether()) {
+      options.functions.clear();
+      module = built_.whole;
+    } else {
+      options.quickly =
+          true;  // sizes, once a call: loops have left to host functions what they repeat
+    }
     if (target().IsDevice()) {
       std::erase_if(module.funcs,
                     [](const auto& named) { return named.second->func_kind == FuncKind::kKernel; });
     }
-    TN_ASSIGN_OR_RETURN(std::string object, codegen::EmitObject(module, target().Cpu(), options));
-    built_.objects.push_back(std::move(object));
+    TN_ASSIGN_OR_RETURN(*object, codegen::EmitObject(module, target().Cpu(), options));
     return Ok();
   }
 
