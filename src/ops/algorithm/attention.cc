@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "graph/dims.h"
+#include "ops/algorithm/attention_steps.h"
 #include "ops/group.h"
 #include "ops/row_steps.h"
 #include "ops/scheduling.h"
@@ -137,34 +138,8 @@ Indices With(const Indices& i, const Expr& row, const Expr& col) {
   return out;
 }
 
-// An element of an operand whose axes are padded: zero where `row` or `col` is beyond the operand's
-// own, which only those padded need to be asked.
-Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr& col,
-              const Expr& rows, const Expr& cols) {
-  const size_t r = x.dims.size();
-  const auto is_padded = [&](const Expr& all, size_t axis) {
-    return !graph::ProveEqual(all, x.dims[axis]);
-  };
-  Expr inside;
-  if (is_padded(rows, r - 2)) inside = Lt(row, x.dims[r - 2]);
-  if (is_padded(cols, r - 1)) {
-    const Expr fits = Lt(col, x.dims[r - 1]);
-    inside = inside ? And(inside, fits) : fits;
-  }
-  Indices at = lead;
-  at.push_back(row);
-  at.push_back(col);
-  const Expr value = x.at(at);
-  return inside ? Select::Make(inside, value, MakeConst(value->dtype, 0)) : value;
-}
-
 Indices LeadOf(const Indices& i, const Shape& s) {
   return {i.begin(), i.begin() + static_cast<long>(s.lead.size())};
-}
-
-Indices Behind(Indices lead, const Indices& last) {
-  lead.insert(lead.end(), last.begin(), last.end());
-  return lead;
 }
 
 // A second factor [steps, columns] of a product in panels of `columns` of them, whose steps are
@@ -242,21 +217,12 @@ te::Tensor Dots(Group& group, const OpContext& op, const Shape& s,
 // The scores of queries against transposed keys, scaled and masked.
 te::Tensor Scores(Group& group, const OpContext& op, const Shape& s, int64_t vectors,
                   const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
-  const size_t r = op.out.dims.size();
-  Expr scale = MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
-  std::vector<Expr> scores(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
-  scores.push_back(op.in[1].dims[r - 2]);
   const std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);
   const te::Tensor dot =
       s.IsPlain() ? Dots(group, op, s, dims) : DotsOfPairs(group, op, s, vectors, lead);
-  return te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked),
-                     dims(s.all_queries, s.all_keys), [&](const Indices& i) -> te::Body {
-                       Expr value = dot.At(i) * scale;
-                       if (!op.Has(3)) return value;
-                       Expr m = BroadcastAt(op.in[3], i, scores);
-                       return m->dtype.IsBool() ? Select::Make(m, value, LowestOf(value->dtype))
-                                                : value + CastExpr::Make(kF32, m);
-                     });
+  return te::Compute(
+      group.Mark(op.name + "_score", BlockRole::kMasked), dims(s.all_queries, s.all_keys),
+      [&](const Indices& i) -> te::Body { return ScoreOf(op, i, dot.At(i), s.all_queries); });
 }
 
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
@@ -264,7 +230,6 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const Operand& v = op.in[2];
   const Shape s = *ReadShape(group.site());
   const size_t r = op.out.dims.size();
-  const int64_t lanes = group.site().machine.Lanes(kF32);
   const std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);
   auto dims = [&](const Expr& a, const Expr& b) {
     std::vector<Expr> d = lead;
@@ -273,29 +238,10 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     return d;
   };
   const te::Tensor score = Scores(group, op, s, ValueOf(point, "score_vectors"), dims);
-  const std::vector<Expr> rows = InRow(lead, s.all_queries);
-  const int64_t width = PartialWidth(graph::TypicalSize(group.graph(), s.all_keys), lanes);
-  Operand m = ReduceRow(group, op.name + "_max", rows, s.all_keys, width, BinaryOp::kMax,
-                        [&](const Indices& row, const Expr& j) { return score.At(InRow(row, j)); });
   // Of whole steps of the second product.
   const Expr keys = graph::InBlocks(s.all_keys, s.kernel.depth());
-  const bool is_padded = !graph::ProveEqual(keys, s.all_keys);
-  te::Tensor e = te::Compute(group.Mark(op.name + "_exp", BlockRole::kRow),
-                             dims(s.all_queries, keys), [&](const Indices& i) -> te::Body {
-                               Expr weight = WeightOf(score.At(i) - m.at(RowOf(i)));
-                               if (is_padded)
-                                 weight = Select::Make(Lt(i[r - 1], s.all_keys), weight,
-                                                       MakeConst(weight->dtype, 0));
-                               return CastExpr::Make(s.kernel.unit.a, weight);
-                             });
-  Operand sum = ReduceRow(
-      group, op.name + "_sum", rows, s.all_keys, width, BinaryOp::kAdd,
-      [&](const Indices& row, const Expr& j) { return CastExpr::Make(kF32, e.At(InRow(row, j))); });
-  te::Tensor factor = te::Compute(group.Mark(op.name + "_factor", BlockRole::kFactor), rows,
-                                  [&](const Indices& row) {
-                                    Expr total = TotalOf(sum.at(row), s.all_keys);
-                                    return MakeConst(total->dtype, 1) / total;
-                                  });
+  const auto [e, factor] = WeightsOfScores(group, op.name, score, InRow(lead, s.all_queries),
+                                           s.all_keys, keys, s.kernel.unit.a);
   std::vector<Expr> columns = op.out.dims;
   std::function<Expr(const Indices&, const Expr&)> value = [&](const Indices& i, const Expr& j) {
     return v.at(With(i, j, i[r - 1]));
@@ -313,64 +259,17 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     };
   }
   group.Mark(op.name, BlockRole::kAnchor, s.kernel.unit.row);
-  te::Tensor weighted = te::Compute(op.name, columns, [&](const Indices& i) {
+  const te::Tensor weighted = te::Compute(op.name, columns, [&, e = e](const Indices& i) {
     te::Axis j = te::ReduceAxis("j", keys);
     return te::Sum(CastExpr::Make(kF32, e.At(With(i, i[r - 2], j.var))) * value(i, j.var), {j});
   });
   bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
-  return As(op.out.dtype, {kF32, op.out.dims, [weighted, factor, nan_to_zero](const Indices& i) {
-                             Expr y = weighted.At(i) * factor.At(RowOf(i));
-                             if (!nan_to_zero) return y;
-                             return Select::Make(Call::Make(Intrinsic::kIsNan, {y}),
-                                                 MakeConst(y->dtype, 0), y);
-                           }});
-}
-
-// The innermost loops of a plain block become vectors, tails masked.
-void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes) {
-  const int64_t extent = s.GetExtent(loop);  // -1: symbolic
-  if (extent == lanes) {
-    s.Vectorize(loop);
-  } else if (extent < 0 || extent > lanes) {
-    s.Vectorize(s.Tile(loop, lanes)[1]);
-  }
-}
-
-// One reduction of a row in two steps, or the factor of a row, under the loop over the block's
-// rows.
-void ScheduleRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
-                     int64_t lanes) {
-  s.SetScope(WrittenBuffer(s, block), Scope::kLocal);
-  s.ComputeAt(block, at);
-  InnerLoops in = LoopsInside(s, block, at);
-  if (!s.ok()) return;
-  if (role == BlockRole::kLanes) {
-    // A row of one step has no loop over steps.
-    if (!in.reduce.empty()) {
-      s.Reorder(Concat({in.spatial.size() > 1 ? Names{in.spatial[0]} : Names{},
-                        in.reduce,
-                        {in.spatial.back()}}));
-      std::string init = s.DecomposeReduction(block, in.reduce.at(0));
-      s.Vectorize(s.GetLoops(init).back());
-    }
-    s.Vectorize(in.spatial.back());
-  } else if (role == BlockRole::kAcross) {
-    s.DecomposeReduction(block, in.reduce.at(0));
-    s.Vectorize(in.reduce.at(0));
-  } else if (role == BlockRole::kRow) {
-    VectorizeLast(s, in.spatial.back(), lanes);
-  }
-}
-
-void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
-  const Names blocks = s.GetBlocks();
-  for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
-    const BlockRole role = PartOf(parts, *it).role;
-    if (role == BlockRole::kLanes || role == BlockRole::kAcross || role == BlockRole::kRow ||
-        role == BlockRole::kFactor) {
-      ScheduleRowStep(s, *it, role, at, lanes);
-    }
-  }
+  return As(op.out.dtype,
+            {kF32, op.out.dims, [weighted, factor = factor, nan_to_zero](const Indices& i) {
+               Expr y = weighted.At(i) * factor.At(RowOf(i));
+               if (!nan_to_zero) return y;
+               return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
+             }});
 }
 
 // Scores of a block of queries, with scale and mask as they leave the registers.

@@ -65,16 +65,18 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
         return p.a(part(i, 0, l), i[l], i[l + 1], part(i, l + 2, steps), i[l + 2 + steps],
                    i[l + 3 + steps]);
       });
+  const size_t own = p.own_b ? l : 0;
   const te::Tensor b = te::Compute(
       move("_b", 1),
-      Behind({{p.columns},
+      Behind({part(p.lead, 0, own),
+              {p.columns},
               p.steps,
               {IndexConst(depth / kernel.group), IndexConst(lanes), IndexConst(kernel.group)}}),
       [&](const Indices& i) {
-        return p.b(i[0], part(i, 1, steps), i[1 + steps] * kernel.group + i[3 + steps],
-                   i[2 + steps]);
+        return p.b(part(i, 0, own), i[own], part(i, own + 1, steps),
+                   i[own + 1 + steps] * kernel.group + i[own + 3 + steps], i[own + 2 + steps]);
       });
-  group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
+  group.Mark(op.name, p.sums, kernel.unit.row);
   const te::Tensor sums = te::Compute(
       op.name, Behind({p.lead, row_tiles, {p.columns, IndexConst(rows), IndexConst(lanes)}}),
       [&](const Indices& i) {
@@ -87,8 +89,8 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
         axes.push_back(te::ReduceAxis("k", IndexConst(depth)));
         const Expr at = axes.back().var;
         const Expr x = a.At(Behind({part(i, 0, l + 2), step, {i[l + 3], at}}));
-        const Expr y =
-            b.At(Behind({{i[l + 2]}, step, {at / kernel.group, i[l + 4], at % kernel.group}}));
+        const Expr y = b.At(Behind(
+            {part(i, 0, own), {i[l + 2]}, step, {at / kernel.group, i[l + 4], at % kernel.group}}));
         return te::Sum(CastExpr::Make(p.wide, x) * CastExpr::Make(p.wide, y), axes);
       });
   // Rows one behind the other for each vector of columns, so that a row's place is its number.
@@ -106,12 +108,10 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
           }};
 }
 
-void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine,
+void ScheduleTiles(Schedule& s, const Parts& parts, const Machine& machine, const std::string& sums,
                    const std::string& around_groups, size_t written_out, const std::string& panels,
                    int64_t groups) {
-  const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
-  const Names moves = BlocksOf(s, parts, BlockRole::kMove);  // a, b, result
-  TN_CHECK(moves.size() == 3);
+  const Names moves = {sums + "_a", sums + "_b", sums + "_c"};
   const MicroKernel kernel = KernelOf(machine, PartOf(parts, sums).row, WrittenType(s, sums));
   // The result in memory, then the sums, then the operands of a step. That tiles leave whole, even
   // where a few of their rows are asked for, is settled before anything is moved.

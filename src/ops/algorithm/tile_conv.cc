@@ -259,7 +259,8 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
     at.insert(at.end(), {step[0], t.h.PhaseOf(step[1]), map, place, k});
     return packed.At(at);
   };
-  p.b = [&](const Expr& tile, const Indices& step, const Expr& k, const Expr& lane) {
+  p.b = [&](const Indices&, const Expr& tile, const Indices& step, const Expr& k,
+            const Expr& lane) {
     Indices at = {tile * lanes + lane, step[0] * depth + k, step[1]};
     if (step.size() > 2) at.push_back(step[2]);
     if (t.HasFewChannels()) {
@@ -313,7 +314,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Reorder(Concat({outer, {c[1], h[1]}, w, {c[2], c[3]}}));
   s.Unroll(c[2]);
   s.Vectorize(c[3]);
-  ScheduleTiles(s, parts, machine, c[1], 0, c[1], groups);
+  ScheduleTiles(s, parts, machine, sums, c[1], 0, c[1], groups);
   SchedulePack(s, parts, machine, point, ValueOf(point, "shares") > 1 ? "" : c[0]);
   ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
   ScheduleHalos(s, parts, machine);

@@ -121,7 +121,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     at.push_back(step[0] * depth + k);
     return op.in[0].at(at);
   };
-  p.b = [&](const Expr& tile, const Indices& step, const Expr& k, const Expr& lane) {
+  p.b = [&](const Indices&, const Expr& tile, const Indices& step, const Expr& k,
+            const Expr& lane) {
     const Expr at = step[0] * depth + k, column = tile * lanes + lane;
     return op.in[1].at(s.trans_b ? Indices{column, at} : Indices{at, column});
   };
@@ -141,7 +142,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Reorder(Concat({outer, {i[2], i[3], j[1], j[2]}}));
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
-  ScheduleTiles(s, parts, machine, i[1], 0, j[0]);
+  ScheduleTiles(s, parts, machine, sums, i[1], 0, j[0]);
   ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
   ScheduleHalos(s, parts, machine);
 }

@@ -268,7 +268,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     at.insert(at.end(), {rows_of, step[0], part, tile, row, k});
     return packed.At(at);
   };
-  p.b = [&](const Expr& tile, const Indices& step, const Expr& k, const Expr& lane) {
+  p.b = [&](const Indices&, const Expr& tile, const Indices& step, const Expr& k,
+            const Expr& lane) {
     const Expr at = step[0] * depth + k, column = tile * lanes + lane;
     Indices place = s.trans_b ? Indices{column, at} : Indices{at, column};
     if (t.split) place.insert(place.begin(), step[1] / 2);
@@ -340,7 +341,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Unroll(j[2]);
   s.Vectorize(j[3]);
   const bool split = !OnlyBlock(s, parts, BlockRole::kRow).empty();  // products are written out
-  ScheduleTiles(s, parts, machine, i[1], split ? 1 : 0, j[1]);
+  ScheduleTiles(s, parts, machine, sums, i[1], split ? 1 : 0, j[1]);
   SchedulePack(s, parts, machine, point, ValueOf(point, "shares") > 1 ? "" : j[0]);
   ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
   ScheduleHalos(s, parts, machine);

@@ -671,6 +671,34 @@ TEST(Kernel, AttentionOfPairs) {
   check(3, 33, 4, 17, 2);
 }
 
+// Both products in tiles: fewer than a tile of each, and some that are cut; with a mask for each row,
+// one for all, and none; queries of any number.
+TEST(Kernel, AttentionOfTiles) {
+  const DType bf16 = DType::BFloat16();
+  const Machine amx = MachineOf("sapphirerapids");
+  const auto check = [&](int64_t queries, int64_t keys, int64_t depth, int64_t width,
+                         int64_t mask_rows, size_t points) {
+    SCOPED_TRACE(fmt::format("{} queries, {} keys, {} deep, {} wide", queries, keys, depth, width));
+    Case c;
+    c.op = OpKind::kAttention;
+    c.inputs = {TypeOf(bf16, {2, queries, depth}), TypeOf(bf16, {2, keys, depth}),
+                TypeOf(bf16, {2, keys, width})};
+    if (mask_rows > 0) c.inputs.push_back(F32({1, mask_rows, keys}));
+    c.attrs = Attrs{{"scale", 0.25}};
+    Check(c, "tile_attention", 1e-2, amx, points);
+  };
+  check(1, 16, 2, 16, 1, 1);
+  check(16, 32, 32, 16, 0, 1);
+  check(17, 33, 33, 17, 17, 2);
+  check(37, 19, 64, 40, 37, 2);
+  Case open;
+  open.op = OpKind::kAttention;
+  open.inputs = {Open(TypeOf(bf16, {2, 1, 20}), 1, &open), TypeOf(bf16, {2, 21, 20}),
+                 TypeOf(bf16, {2, 21, 24})};
+  open.at = {{{"m", 1}}, {{"m", 33}}};
+  Check(open, "tile_attention", 1e-2, amx, 1);
+}
+
 TEST(Kernel, Definition) {
   Case transpose;
   transpose.op = OpKind::kTranspose;

@@ -1,0 +1,129 @@
+#include "ops/algorithm/attention_steps.h"
+
+#include "graph/dims.h"
+#include "ops/row_steps.h"
+
+namespace tenon::ops {
+
+using te::Indices;
+
+namespace {
+
+const DType kF32 = DType::Float(32);
+
+// One reduction of a row in two steps, or the factor of a row, under the loop over the block's
+// rows.
+void ScheduleRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
+                     int64_t lanes) {
+  s.SetScope(WrittenBuffer(s, block), Scope::kLocal);
+  s.ComputeAt(block, at);
+  InnerLoops in = LoopsInside(s, block, at);
+  if (!s.ok()) return;
+  if (role == BlockRole::kLanes) {
+    // A row of one step has no loop over steps.
+    if (!in.reduce.empty()) {
+      s.Reorder(Concat({in.spatial.size() > 1 ? Names{in.spatial[0]} : Names{},
+                        in.reduce,
+                        {in.spatial.back()}}));
+      std::string init = s.DecomposeReduction(block, in.reduce.at(0));
+      s.Vectorize(s.GetLoops(init).back());
+    }
+    s.Vectorize(in.spatial.back());
+  } else if (role == BlockRole::kAcross) {
+    s.DecomposeReduction(block, in.reduce.at(0));
+    s.Vectorize(in.reduce.at(0));
+  } else if (role == BlockRole::kRow) {
+    VectorizeLast(s, in.spatial.back(), lanes);
+  }
+}
+
+}  // namespace
+
+Indices Behind(Indices lead, const Indices& last) {
+  lead.insert(lead.end(), last.begin(), last.end());
+  return lead;
+}
+
+Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr& col,
+              const Expr& rows, const Expr& cols) {
+  const size_t r = x.dims.size();
+  const auto is_padded = [&](const Expr& all, size_t axis) {
+    return !graph::ProveEqual(all, x.dims[axis]);
+  };
+  Expr inside;
+  if (is_padded(rows, r - 2)) inside = Lt(row, x.dims[r - 2]);
+  if (is_padded(cols, r - 1)) {
+    const Expr fits = Lt(col, x.dims[r - 1]);
+    inside = inside ? And(inside, fits) : fits;
+  }
+  Indices at = lead;
+  at.push_back(row);
+  at.push_back(col);
+  const Expr value = x.at(at);
+  return inside ? Select::Make(inside, value, MakeConst(value->dtype, 0)) : value;
+}
+
+Expr ScoreOf(const OpContext& op, const Indices& i, Expr dot, const Expr& all_rows) {
+  const Expr value = std::move(dot) * MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
+  if (!op.Has(3)) return value;
+  const size_t r = op.out.dims.size();
+  std::vector<Expr> scores(op.in[0].dims.begin(), op.in[0].dims.end() - 1);
+  scores.push_back(op.in[1].dims[r - 2]);
+  const Expr m = BroadcastAt(op.in[3], i, scores);
+  Expr masked = m->dtype.IsBool() ? Select::Make(m, value, LowestOf(value->dtype))
+                                  : value + CastExpr::Make(kF32, m);
+  if (graph::ProveEqual(all_rows, scores[r - 2])) return masked;
+  return Select::Make(Lt(i[r - 2], scores[r - 2]), masked, value);
+}
+
+AttentionWeights WeightsOfScores(Group& group, const std::string& name, const te::Tensor& score,
+                                 const std::vector<Expr>& rows, const Expr& keys,
+                                 const Expr& whole_keys, DType type) {
+  const int64_t lanes = group.site().machine.Lanes(kF32);
+  const int64_t width = PartialWidth(graph::TypicalSize(group.graph(), keys), lanes);
+  const Operand m =
+      ReduceRow(group, name + "_max", rows, keys, width, BinaryOp::kMax,
+                [&](const Indices& row, const Expr& j) { return score.At(InRow(row, j)); });
+  const bool is_padded = !graph::ProveEqual(whole_keys, keys);
+  AttentionWeights out;
+  out.weights = te::Compute(group.Mark(name + "_exp", BlockRole::kRow), InRow(rows, whole_keys),
+                            [&](const Indices& i) -> te::Body {
+                              Expr weight = WeightOf(score.At(i) - m.at(RowOf(i)));
+                              if (is_padded)
+                                weight = Select::Make(Lt(i.back(), keys), weight,
+                                                      MakeConst(weight->dtype, 0));
+                              return CastExpr::Make(type, weight);
+                            });
+  const Operand sum = ReduceRow(group, name + "_sum", rows, keys, width, BinaryOp::kAdd,
+                                [&](const Indices& row, const Expr& j) {
+                                  return CastExpr::Make(kF32, out.weights.At(InRow(row, j)));
+                                });
+  out.factor =
+      te::Compute(group.Mark(name + "_factor", BlockRole::kFactor), rows, [&](const Indices& row) {
+        Expr total = TotalOf(sum.at(row), keys);
+        return MakeConst(total->dtype, 1) / total;
+      });
+  return out;
+}
+
+void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
+  const Names blocks = s.GetBlocks();
+  for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
+    const BlockRole role = PartOf(parts, *it).role;
+    if (role == BlockRole::kLanes || role == BlockRole::kAcross || role == BlockRole::kRow ||
+        role == BlockRole::kFactor) {
+      ScheduleRowStep(s, *it, role, at, lanes);
+    }
+  }
+}
+
+void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes) {
+  const int64_t extent = s.GetExtent(loop);  // -1: symbolic
+  if (extent == lanes) {
+    s.Vectorize(loop);
+  } else if (extent < 0 || extent > lanes) {
+    s.Vectorize(s.Tile(loop, lanes)[1]);
+  }
+}
+
+}  // namespace tenon::ops
