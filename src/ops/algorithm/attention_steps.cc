@@ -11,13 +11,16 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 
-// One reduction of a row in two steps, or the factor of a row, under the loop over the block's
-// rows.
-void ScheduleRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
-                     int64_t lanes) {
-  s.SetScope(WrittenBuffer(s, block), Scope::kLocal);
-  s.ComputeAt(block, at);
-  InnerLoops in = LoopsInside(s, block, at);
+bool IsRowStep(BlockRole role) {
+  return role == BlockRole::kLanes || role == BlockRole::kAcross || role == BlockRole::kRow ||
+         role == BlockRole::kFactor;
+}
+
+// The vectors of a step that stands under the loop `at`: a reduction of a row in two steps, its
+// weights, or their factor.
+void VectorizeRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
+                      int64_t lanes) {
+  const InnerLoops in = LoopsInside(s, block, at);
   if (!s.ok()) return;
   if (role == BlockRole::kLanes) {
     // A row of one step has no loop over steps.
@@ -110,11 +113,42 @@ void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, in
   const Names blocks = s.GetBlocks();
   for (auto it = blocks.rbegin(); it != blocks.rend() && s.ok(); ++it) {
     const BlockRole role = PartOf(parts, *it).role;
-    if (role == BlockRole::kLanes || role == BlockRole::kAcross || role == BlockRole::kRow ||
-        role == BlockRole::kFactor) {
-      ScheduleRowStep(s, *it, role, at, lanes);
+    if (!IsRowStep(role)) continue;
+    s.SetScope(WrittenBuffer(s, *it), Scope::kLocal);
+    s.ComputeAt(*it, at);
+    VectorizeRowStep(s, *it, role, at, lanes);
+  }
+}
+
+void ScheduleRowByRow(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
+  const std::string weights = OnlyBlock(s, parts, BlockRole::kRow);
+  Names before, after;
+  bool is_behind = false;
+  for (const std::string& block : s.GetBlocks()) {
+    const BlockRole role = PartOf(parts, block).role;
+    if (!IsRowStep(role)) continue;
+    const bool is_kept = role == BlockRole::kRow || role == BlockRole::kFactor;  // behind the row
+    s.SetScope(WrittenBuffer(s, block), is_kept ? Scope::kLocal : Scope::kRegister);
+    if (block == weights) {
+      is_behind = true;
+    } else {
+      (is_behind ? after : before).push_back(block);
     }
   }
+  for (auto it = after.rbegin(); it != after.rend(); ++it) s.ComputeAt(*it, at);
+  s.ComputeAt(weights, at);
+  const Names loops = LoopsInside(s, weights, at).spatial;
+  if (!s.ok()) return;
+  const std::string& row = loops[0];
+  for (auto it = before.rbegin(); it != before.rend(); ++it) {
+    s.ComputeAt(*it, row);
+    VectorizeRowStep(s, *it, PartOf(parts, *it).role, row, lanes);
+  }
+  for (const std::string& block : after) {
+    s.ReverseComputeAt(block, row);
+    VectorizeRowStep(s, block, PartOf(parts, block).role, row, lanes);
+  }
+  VectorizeLast(s, loops.back(), lanes);
 }
 
 void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes) {

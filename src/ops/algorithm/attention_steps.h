@@ -33,8 +33,11 @@ AttentionWeights WeightsOfScores(Group& group, const std::string& name, const te
                                  const std::vector<Expr>& rows, const Expr& keys,
                                  const Expr& whole_keys, DType type);
 
-/// Puts the blocks of WeightsOfScores under the loop `at` over rows.
+/// Puts the blocks of WeightsOfScores under the loop `at` over rows, each for all rows in there.
 void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes);
+/// The same with all steps of a row before those of the next, of several: what one step leaves is
+/// in the nearest level for the next one, where the scores of all rows are not.
+void ScheduleRowByRow(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes);
 
 /// The innermost loop of a plain block becomes vectors, tails masked.
 void VectorizeLast(Schedule& s, const std::string& loop, int64_t lanes);

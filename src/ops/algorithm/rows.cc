@@ -163,27 +163,34 @@ Operand BuildSoftmax(Group& group, const OpContext& op, const std::vector<Expr>&
           }};
 }
 
+// The mean of equal numbers is that number where it is divided by their count, which it is for the
+// sake of halves: what a product with the inverse leaves, 1e-5 of a result, f32 cannot tell from
+// its own errors.
 Operand BuildLayerNorm(Group& group, const OpContext& op, const std::vector<Expr>& rows,
-                       const Expr& n, int64_t width) {
+                       const Expr& n, int64_t width, DType type) {
   const Operand& x = op.in[0];
   Expr scale = AsInt(n) ? MakeConst(x.dtype, 1.0 / static_cast<double>(*AsInt(n)))
                         : MakeConst(x.dtype, 1) / CastExpr::Make(x.dtype, n);
+  const bool divides = type != kF32;
+  const auto mean_of = [=](const Expr& sum) {
+    return divides ? sum / CastExpr::Make(sum->dtype, n) : sum * scale;
+  };
   Operand sum = ReduceRow(group, op.name + "_sum", rows, n, width, BinaryOp::kAdd,
                           [&](const Indices& row, const Expr& j) { return x.at(InRow(row, j)); });
   Operand squares = ReduceRow(group, op.name + "_var", rows, n, width, BinaryOp::kAdd,
                               [&](const Indices& row, const Expr& j) {
-                                Expr d = x.at(InRow(row, j)) - sum.at(row) * scale;
+                                Expr d = x.at(InRow(row, j)) - mean_of(sum.at(row));
                                 return d * d;
                               });
   double epsilon = op.node->attrs.GetFloat("epsilon");
   Operand factor = Read(te::Compute(
       group.Mark(op.name + "_factor", BlockRole::kAcross), rows, [&](const Indices& row) {
-        Expr var = squares.at(row) * scale;
+        Expr var = mean_of(squares.at(row));
         return MakeConst(var->dtype, 1) /
                Call::Make(Intrinsic::kSqrt, {var + MakeConst(var->dtype, epsilon)});
       }));
-  return {x.dtype, x.dims, [op, x, sum, factor, scale](const Indices& i) {
-            Expr y = (x.at(i) - sum.at(RowOf(i)) * scale) * factor.at(RowOf(i)) *
+  return {x.dtype, x.dims, [op, x, sum, factor, mean_of](const Indices& i) {
+            Expr y = (x.at(i) - mean_of(sum.at(RowOf(i)))) * factor.at(RowOf(i)) *
                      BroadcastAt(op.in[1], i, x.dims);
             return op.Has(2) ? y + BroadcastAt(op.in[2], i, x.dims) : y;
           }};
@@ -200,7 +207,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const int64_t width =
       IsAcross(point) ? 0 : ValueOf(point, "partial_vectors") * group.site().machine.Lanes(kF32);
   return As(type, node.op == OpKind::kSoftmax ? BuildSoftmax(group, op, rows, n, width)
-                                              : BuildLayerNorm(group, op, rows, n, width));
+                                              : BuildLayerNorm(group, op, rows, n, width, type));
 }
 
 // Vectorizes the loop of a block that runs along the row; a tail is masked.

@@ -220,8 +220,11 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const te::Tensor score = te::Compute(
       group.Mark(op.name + "_score", BlockRole::kMasked), first.out.dims,
       [&](const Indices& i) -> te::Body { return ScoreOf(op, i, dots.at(i), queries); });
-  const AttentionWeights weights = WeightsOfScores(group, op.name, score, InRow(lead, queries),
-                                                   IndexConst(s.keys), whole_keys, kernel.unit.a);
+  // Of whole steps of the product, and of the sums beside it.
+  const int64_t in_block = std::max(depth, PartialWidth(s.keys, group.site().machine.Lanes(kF32)));
+  const AttentionWeights weights =
+      WeightsOfScores(group, op.name, score, InRow(lead, queries), IndexConst(s.keys),
+                      IndexConst(CeilDiv(s.keys, in_block) * in_block), kernel.unit.a);
 
   const int64_t out_columns = columns_of("out_tiles", s.width);
   const Expr whole_width = IndexConst(out_columns * lanes);
@@ -291,7 +294,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Unroll(e[1]);
   s.Vectorize(e[2]);
   ScheduleTiles(s, parts, machine, sums, e[0], 0, "");
-  ScheduleRowSteps(s, parts, i[0], lanes);
+  ScheduleRowByRow(s, parts, i[0], lanes);
   ScheduleScores(s, parts, machine, kernel, i[0]);
   SchedulePacks(s, parts, lead.back(), i[0], lanes);
   ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));

@@ -691,6 +691,7 @@ TEST(Kernel, AttentionOfTiles) {
   check(16, 32, 32, 16, 0, 1);
   check(17, 33, 33, 17, 17, 2);
   check(37, 19, 64, 40, 37, 2);
+  check(5, 260, 4, 16, 1, 1);
   Case open;
   open.op = OpKind::kAttention;
   open.inputs = {Open(TypeOf(bf16, {2, 1, 20}), 1, &open), TypeOf(bf16, {2, 21, 20}),
