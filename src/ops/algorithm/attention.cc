@@ -220,9 +220,10 @@ te::Tensor Scores(Group& group, const OpContext& op, const Shape& s, int64_t vec
   const std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);
   const te::Tensor dot =
       s.IsPlain() ? Dots(group, op, s, dims) : DotsOfPairs(group, op, s, vectors, lead);
-  return te::Compute(
-      group.Mark(op.name + "_score", BlockRole::kMasked), dims(s.all_queries, s.all_keys),
-      [&](const Indices& i) -> te::Body { return ScoreOf(op, i, dot.At(i), s.all_queries); });
+  return te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked),
+                     dims(s.all_queries, s.all_keys), [&](const Indices& i) -> te::Body {
+                       return ScoreOf(op, i, dot.At(i), s.all_queries, s.all_keys);
+                     });
 }
 
 Operand Build(Group& group, const graph::Node& node, const Point& point) {

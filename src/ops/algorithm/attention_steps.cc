@@ -66,7 +66,7 @@ Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr
   return inside ? Select::Make(inside, value, MakeConst(value->dtype, 0)) : value;
 }
 
-Expr ScoreOf(const OpContext& op, const Indices& i, Expr dot, const Expr& all_rows) {
+Expr ScoreOf(const OpContext& op, const Indices& i, Expr dot, const Expr& rows, const Expr& cols) {
   const Expr value = std::move(dot) * MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
   if (!op.Has(3)) return value;
   const size_t r = op.out.dims.size();
@@ -75,8 +75,11 @@ Expr ScoreOf(const OpContext& op, const Indices& i, Expr dot, const Expr& all_ro
   const Expr m = BroadcastAt(op.in[3], i, scores);
   Expr masked = m->dtype.IsBool() ? Select::Make(m, value, LowestOf(value->dtype))
                                   : value + CastExpr::Make(kF32, m);
-  if (graph::ProveEqual(all_rows, scores[r - 2])) return masked;
-  return Select::Make(Lt(i[r - 2], scores[r - 2]), masked, value);
+  if (!graph::ProveEqual(cols, scores[r - 1]))
+    masked = Select::Make(Lt(i[r - 1], scores[r - 1]), masked, value);
+  if (!graph::ProveEqual(rows, scores[r - 2]))
+    masked = Select::Make(Lt(i[r - 2], scores[r - 2]), masked, value);
+  return masked;
 }
 
 AttentionWeights WeightsOfScores(Group& group, const std::string& name, const te::Tensor& score,

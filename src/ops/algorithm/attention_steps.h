@@ -18,9 +18,10 @@ te::Indices Behind(te::Indices lead, const te::Indices& last);
 Expr PaddedAt(const Operand& x, const te::Indices& lead, const Expr& row, const Expr& col,
               const Expr& rows, const Expr& cols);
 
-/// A dot product as a score: scaled, and masked where the node has a mask. Rows beyond those of the
-/// node are what fills a block of them.
-Expr ScoreOf(const OpContext& op, const te::Indices& i, Expr dot, const Expr& all_rows);
+/// A dot product as a score: scaled, and masked where the node has a mask. Of `rows` and `cols`,
+/// those beyond the node's own are what fills a block of them.
+Expr ScoreOf(const OpContext& op, const te::Indices& i, Expr dot, const Expr& rows,
+             const Expr& cols);
 
 /// What the second product of attention multiplies, and by what its sums are multiplied.
 struct AttentionWeights {

@@ -215,11 +215,12 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   first.name = op.name + "_qk";
   TiledProduct scores = product(rows, keys, score_columns, s.DepthSteps());
   scores.sums = BlockRole::kScores;
-  first.out.dims = Behind(lead, {queries, IndexConst(s.keys)});
+  first.out.dims = Behind(lead, {queries, all_columns});  // so that rows begin with a line
   const Operand dots = BuildTiles(group, first, kernel, scores);
-  const te::Tensor score = te::Compute(
-      group.Mark(op.name + "_score", BlockRole::kMasked), first.out.dims,
-      [&](const Indices& i) -> te::Body { return ScoreOf(op, i, dots.at(i), queries); });
+  const te::Tensor score = te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked),
+                                       first.out.dims, [&](const Indices& i) -> te::Body {
+                                         return ScoreOf(op, i, dots.at(i), queries, all_columns);
+                                       });
   // Of whole steps of the product, and of the sums beside it.
   const int64_t in_block = std::max(depth, PartialWidth(s.keys, group.site().machine.Lanes(kF32)));
   const AttentionWeights weights =
