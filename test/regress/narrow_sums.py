@@ -36,7 +36,7 @@ MANTISSA = {"f16": (10, -14), "bf16": (7, -126)}  # bits, and the least exponent
 ULPS = 2
 MICROSOFT = "com.microsoft"
 # Algorithms that take other types alone, need a unit for tiles, which few machines have, are for devices, or add nothing up.
-ELSEWHERE = {"winograd_conv", "blocked_window", "tile_matmul", "tile_rows_matmul", "split_matmul", "tile_conv", "doubling_scan", "selection", "radix_sort", "merge_sort", "sorted_scatter"}
+ELSEWHERE = {"winograd_conv", "blocked_window", "tile_matmul", "tile_rows_matmul", "split_matmul", "tile_conv", "tile_attention", "doubling_scan", "selection", "radix_sort", "merge_sort", "sorted_scatter"}
 HELD = ("inputs", "weights", "folded")  # what are constants: what must be, all but the first operand, all
 TABLE = []
 
