@@ -67,7 +67,7 @@ Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr
 }
 
 Expr ScoreOf(const OpContext& op, const Indices& i, Expr dot, const Expr& rows, const Expr& cols) {
-  const Expr value = std::move(dot) * MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
+  Expr value = std::move(dot) * MakeConst(kF32, op.node->attrs.GetFloat("scale", 1));
   if (!op.Has(3)) return value;
   const size_t r = op.out.dims.size();
   std::vector<Expr> scores(op.in[0].dims.begin(), op.in[0].dims.end() - 1);

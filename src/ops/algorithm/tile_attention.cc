@@ -238,7 +238,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
       BuildTiles(group, op, kernel, product(weights.weights, values, out_columns, s.KeySteps()));
   const bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
   return As(op.out.dtype, {kF32, op.out.dims, [=, factor = weights.factor](const Indices& i) {
-                             const Expr y = weighted.at(i) * factor.At(RowOf(i));
+                             Expr y = weighted.at(i) * factor.At(RowOf(i));
                              if (!nan_to_zero) return y;
                              return Select::Make(Call::Make(Intrinsic::kIsNan, {y}),
                                                  MakeConst(y->dtype, 0), y);

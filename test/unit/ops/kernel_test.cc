@@ -671,8 +671,8 @@ TEST(Kernel, AttentionOfPairs) {
   check(3, 33, 4, 17, 2);
 }
 
-// Both products in tiles: fewer than a tile of each, and some that are cut; with a mask for each row,
-// one for all, and none; queries of any number.
+// Both products in tiles: fewer than a tile of each, and some that are cut; with a mask for each
+// row, one for all, and none; queries of any number.
 TEST(Kernel, AttentionOfTiles) {
   const DType bf16 = DType::BFloat16();
   const Machine amx = MachineOf("sapphirerapids");
