@@ -472,8 +472,8 @@ class Builder {
       options.functions.clear();
       module = built_.whole;
     } else {
-      options.quickly =
-          true;  // sizes, once a call: loops have left to host functions what they repeat
+      // Sizes, once a call: loops have left to host functions what they repeat.
+      options.quickly = true;
     }
     if (target().IsDevice()) {
       std::erase_if(module.funcs,

@@ -72,13 +72,7 @@ bool IsFor(const Site& site) {
   auto s = ReadShape(site);
   const int64_t lanes = site.machine.Lanes(kF32);
   if (!s || s->keys < lanes || s->width < lanes || site.machine.warp != 0) return false;
-  // What follows has the result's shape.
-  for (graph::ValueId v : site.region.outputs) {
-    const std::vector<Expr>&dims = site.region.type(v).dims, &own = site.result().dims;
-    if (!std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual))
-      return false;
-  }
-  return true;
+  return FollowersHaveItsShape(site);
 }
 
 Space SpaceOf(const Site& site) {
@@ -264,13 +258,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     te::Axis j = te::ReduceAxis("j", keys);
     return te::Sum(CastExpr::Make(kF32, e.At(With(i, i[r - 2], j.var))) * value(i, j.var), {j});
   });
-  bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
-  return As(op.out.dtype,
-            {kF32, op.out.dims, [weighted, factor = factor, nan_to_zero](const Indices& i) {
-               Expr y = weighted.At(i) * factor.At(RowOf(i));
-               if (!nan_to_zero) return y;
-               return Select::Make(Call::Make(Intrinsic::kIsNan, {y}), MakeConst(y->dtype, 0), y);
-             }});
+  return ResultOf(op, Read(weighted), factor);
 }
 
 // Scores of a block of queries, with scale and mask as they leave the registers.

@@ -1,5 +1,7 @@
 #include "ops/algorithm/attention_steps.h"
 
+#include <algorithm>
+
 #include "graph/dims.h"
 #include "ops/row_steps.h"
 
@@ -110,6 +112,25 @@ AttentionWeights WeightsOfScores(Group& group, const std::string& name, const te
         return MakeConst(total->dtype, 1) / total;
       });
   return out;
+}
+
+Operand ResultOf(const OpContext& op, const Operand& weighted, const te::Tensor& factor) {
+  const bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
+  return As(op.out.dtype, {kF32, op.out.dims, [=](const Indices& i) {
+                             Expr y = weighted.at(i) * factor.At(RowOf(i));
+                             if (!nan_to_zero) return y;
+                             return Select::Make(Call::Make(Intrinsic::kIsNan, {y}),
+                                                 MakeConst(y->dtype, 0), y);
+                           }});
+}
+
+bool FollowersHaveItsShape(const Site& site) {
+  const std::vector<Expr>& own = site.result().dims;
+  const std::vector<graph::ValueId>& outputs = site.region.outputs;
+  return std::all_of(outputs.begin(), outputs.end(), [&](graph::ValueId v) {
+    const std::vector<Expr>& dims = site.region.type(v).dims;
+    return std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual);
+  });
 }
 
 void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {

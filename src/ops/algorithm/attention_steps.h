@@ -34,6 +34,12 @@ AttentionWeights WeightsOfScores(Group& group, const std::string& name, const te
                                  const std::vector<Expr>& rows, const Expr& keys,
                                  const Expr& whole_keys, DType type);
 
+/// The node's result of its second product: each row by its factor.
+Operand ResultOf(const OpContext& op, const Operand& weighted, const te::Tensor& factor);
+
+/// Whether what follows the anchor has the result's shape.
+bool FollowersHaveItsShape(const Site& site);
+
 /// Puts the blocks of WeightsOfScores under the loop `at` over rows, each for all rows in there.
 void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes);
 /// The same with all steps of a row before those of the next, of several: what one step leaves is

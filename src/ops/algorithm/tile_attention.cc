@@ -83,13 +83,7 @@ bool IsFor(const Site& site) {
   const auto s = ReadShape(site);
   if (!s || s->keys < s->kernel.lanes() || s->width < s->kernel.lanes()) return false;
   if (MostRowTiles(site, *s) < 1) return false;
-  // What follows has the result's shape.
-  for (graph::ValueId v : site.region.outputs) {
-    const std::vector<Expr>&dims = site.region.type(v).dims, &own = site.result().dims;
-    if (!std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual))
-      return false;
-  }
-  return true;
+  return FollowersHaveItsShape(site);
 }
 
 Space SpaceOf(const Site& site) {
@@ -236,13 +230,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
                 });
   const Operand weighted =
       BuildTiles(group, op, kernel, product(weights.weights, values, out_columns, s.KeySteps()));
-  const bool nan_to_zero = op.node->attrs.Get<bool>("nan_to_zero", false);
-  return As(op.out.dtype, {kF32, op.out.dims, [=, factor = weights.factor](const Indices& i) {
-                             Expr y = weighted.at(i) * factor.At(RowOf(i));
-                             if (!nan_to_zero) return y;
-                             return Select::Make(Call::Make(Intrinsic::kIsNan, {y}),
-                                                 MakeConst(y->dtype, 0), y);
-                           }});
+  return ResultOf(op, weighted, weights.factor);
 }
 
 // Scores of a block of queries, scaled and masked as they leave the tiles.
