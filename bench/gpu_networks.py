@@ -25,31 +25,49 @@ from onnx import numpy_helper
 TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 TORCH_OF = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}
 UNARY = {"Relu": F.relu, "IsNaN": torch.isnan, "Tanh": torch.tanh, "Sigmoid": torch.sigmoid, "Sqrt": torch.sqrt, "Exp": torch.exp,
-         "Reciprocal": torch.reciprocal, "Neg": torch.neg, "Not": torch.logical_not, "HardSwish": F.hardswish, "Softplus": F.softplus}
+         "Cos": torch.cos, "Sin": torch.sin, "Identity": lambda x: x, "Reciprocal": torch.reciprocal, "Neg": torch.neg, "Not": torch.logical_not, "HardSwish": F.hardswish, "Softplus": F.softplus}
 BINARY = {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div, "MatMul": torch.matmul, "And": torch.logical_and,
           "Max": torch.maximum, "Pow": torch.pow, "Equal": torch.eq, "LessOrEqual": torch.le, "GreaterOrEqual": torch.ge}
 
 
 class Graph:
-    """The graph's operators in PyTorch's, floats in one precision. Shapes come from constants."""
+    """The operators of a file, or of a loop's body, in PyTorch's, floats in one precision. Shapes come from constants, or from inputs
+    (settle)."""
 
-    def __init__(self, path, dtype, device="cuda", channels_last=False):
-        model = onnx.load(path)
+    def __init__(self, graph, dtype, device="cuda", channels_last=False):
+        graph = graph if isinstance(graph, onnx.GraphProto) else onnx.load(graph).graph
         self.dtype, self.device, self.values, self.nodes = dtype, device, {}, []
         self.channels_last = channels_last
-        self.inputs = [i.name for i in model.graph.input]
-        self.outputs = [o.name for o in model.graph.output]
-        for tensor in model.graph.initializer:
+        self.inputs = [i.name for i in graph.input]
+        self.outputs = [o.name for o in graph.output]
+        self.loops = False
+        for tensor in graph.initializer:
             self.values[tensor.name] = self.on_device(numpy_helper.to_array(tensor))
-        for node in model.graph.node:
+        for node in graph.node:
             attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             if node.op_type == "Constant":
                 self.values[node.output[0]] = self.on_device(numpy_helper.to_array(attrs["value"]))
             elif node.op_type == "ConstantOfShape" and node.input[0] in self.values:  # a copy from the host breaks captures
                 self.values[node.output[0]] = self.ConstantOfShape(attrs, node.input, self.values[node.input[0]])
             else:
+                if "body" in attrs:
+                    self.loops = True
+                    attrs["body"] = Graph(attrs["body"], dtype, device)
                 self.nodes.append((node.op_type, list(node.input), list(node.output), attrs))
         self.numbers = {name: v.tolist() for name, v in self.values.items() if v.numel() <= 64}
+
+    def settle(self, *inputs):
+        """Computes once what follows from constants and from the shapes of these inputs, as who compiles for them does."""
+        env, nodes, self.nodes = {**self.values, **dict(zip(self.inputs, inputs))}, self.nodes, []
+        for node in nodes:
+            op, names, outputs, _ = node
+            results = dict(zip(outputs, self.results(node, env)))
+            env.update(results)
+            if op == "Shape" or all(not n or n in self.values for n in names):
+                self.values.update(results)
+                self.numbers.update({name: v.tolist() for name, v in results.items() if v.numel() <= 64})
+            else:
+                self.nodes.append(node)
 
     def on_device(self, array):
         tensor = torch.from_numpy(np.array(array)).to(self.device)
@@ -57,21 +75,23 @@ class Graph:
             tensor = tensor.to(memory_format=torch.channels_last)
         return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
 
-    def __call__(self, *inputs):
-        env = dict(self.values)
+    def __call__(self, *inputs, values=None):
+        env = dict(self.values if values is None else values)
         env.update(zip(self.inputs, inputs))
-        for op, names, outputs, attrs in self.nodes:
-            args = [env[n] if n else None for n in names]
-            if op in UNARY:
-                results = UNARY[op](args[0])
-            elif op in BINARY:
-                results = BINARY[op](args[0], args[1])
-            else:
-                results = getattr(self, op)(attrs, names, *args)
-            if not isinstance(results, tuple):
-                results = (results,)
-            env.update(zip(outputs, results))
+        for node in self.nodes:
+            env.update(zip(node[2], self.results(node, env)))
         return [env[n] for n in self.outputs]
+
+    def results(self, node, env):
+        op, names, _, attrs = node
+        args = [env[n] if n else None for n in names]
+        if op in UNARY:
+            results = UNARY[op](args[0])
+        elif op in BINARY:
+            results = BINARY[op](args[0], args[1])
+        else:
+            results = getattr(self, op)(attrs, names, *args)
+        return results if isinstance(results, tuple) else (results,)
 
     def known(self, name, tensor):
         return self.numbers[name] if name in self.numbers else tensor.tolist()
@@ -191,6 +211,27 @@ class Graph:
         axis = attrs.get("axis", 0)
         return torch.split(x, x.shape[axis] // attrs["num_outputs"] if sizes is None else self.known(names[1], sizes), axis)
 
+    def Shape(self, attrs, names, x):
+        return torch.tensor(x.shape[attrs.get("start", 0) : attrs.get("end")], device=self.device)
+
+    def Range(self, attrs, names, *ends):
+        return torch.arange(*(self.known(n, v) for n, v in zip(names, ends)), device=self.device)
+
+    def CumSum(self, attrs, names, x, axis):
+        assert not attrs.get("exclusive") and not attrs.get("reverse")
+        return torch.cumsum(x, int(np.ravel(self.known(names[1], axis))[0]), dtype=x.dtype)
+
+    def Scan(self, attrs, names, *operands):
+        """Along first axes; the body reads nothing from around it."""
+        body, scanned = attrs["body"], attrs["num_scan_inputs"]
+        assert not {"scan_input_axes", "scan_output_axes", "scan_input_directions", "scan_output_directions"} & set(attrs)
+        states, rows = list(operands[:-scanned]), []
+        for step in zip(*operands[-scanned:]):
+            results = body(*states, *step)
+            states = results[: len(states)]
+            rows.append(results[len(states) :])
+        return (*states, *(torch.stack(column) for column in zip(*rows)))
+
     def HardSigmoid(self, attrs, names, x):
         return torch.clamp(x * attrs.get("alpha", 0.2) + attrs.get("beta", 0.5), 0, 1)
 
@@ -210,6 +251,20 @@ class Graph:
             return F.interpolate(x, size=shape)
         corners = attrs.get("coordinate_transformation_mode", b"half_pixel") == b"align_corners"
         return F.interpolate(x, size=shape, mode="bilinear", align_corners=corners)
+
+
+class Frozen(torch.nn.Module):
+    """A graph whose constants are buffers of a module, which torch.compile may fold and lay out anew (freezing)."""
+
+    def __init__(self, graph):
+        super().__init__()
+        self.graph = graph
+        for i, value in enumerate(graph.values.values()):
+            self.register_buffer(f"value{i}", value)
+        self.eval()
+
+    def forward(self, *inputs):
+        return self.graph(*inputs, values={name: getattr(self, f"value{i}") for i, name in enumerate(self.graph.values)})
 
 
 def median(call, repeat=40):
@@ -286,9 +341,10 @@ def main():
         function(*inputs, *outputs)
         graph = Graph(args.model, TYPES[precision])
         narrow = [v.to(graph.dtype) if v.is_floating_point() else v for v in inputs]
+        graph.settle(*narrow)
         errors = error(outputs, want), error(graph(*narrow), want)
         calls = {"tenon": lambda: function(*inputs, *outputs), "graph": replayed(lambda: graph(*narrow))}
-        if not args.no_compile:
+        if not args.no_compile and not graph.loops:  # which would be written out, step for step
             torch._dynamo.reset()
             compiled = torch.compile(graph.__call__)
             compiled(*narrow)

@@ -41,6 +41,7 @@ ROWS = [
     ("unet-deeplab", "unet-deeplab", []),
     ("bert-base", "bert-base", []),
     ("convnext_tiny", "convnext_tiny", []),
+    ("bert-base-dyn, 128", "bert-base-dyn", ["input_ids:1x128", "attention_mask:1x128"]),
     ("resnet50", "resnet50", []),
     ("t5-small-encoder", "t5-small-encoder", []),
     ("gpt2-dyn, 64", "gpt2-dyn", ["input_ids:1x64"]),
@@ -52,8 +53,8 @@ ROWS = [
     ("lstm-tagger", "lstm-tagger", []),
 ]
 PRECISIONS = ["fp32", "fp16"]
-# Not of the mean: the whole of them is launches.
-ASIDE = {"bert-tiny", "lstm-tagger"}
+# Not of the mean: in the first two all is launches, and PyTorch takes the third's 128 steps one by one.
+ASIDE = {"bert-tiny", "lstm-tagger", "mamba-130m, 128"}
 ROUNDS = 3
 BASE = "base "  # before an architecture: by the other compiler
 HOST = "llvm -mcpu=x86-64-v3"
@@ -134,8 +135,9 @@ def worker(args):
     maps = "channels_last" if any(v.dim() == 4 for v in inputs) else ""
     ways = [("graph", "", False), ("compile", "", False)]
     if args.no_compile:
-        ways, maps = ways[:1], ""
-    ways += [("compile, channels last", maps, False)] if maps else []
+        ways = ways[:1]
+    ways += [("compile, channels last", maps, False)] if maps and not args.no_compile else []
+    ways += [("autotune", maps, False)] if args.autotune else []
     ways += [("compile, TF32", "", True)] if precision == "fp32" and not args.no_compile else []
     for way, layout, tf32 in ways:
         try:
@@ -144,10 +146,15 @@ def worker(args):
             narrow = [v.to(dtype) if v.is_floating_point() else v for v in inputs]
             if layout:
                 narrow = [v.to(memory_format=torch.channels_last) if v.dim() == 4 else v for v in narrow]
+            graph.settle(*narrow)
+            if way != "graph" and graph.loops:
+                raise RuntimeError("its loop would be written out, step for step")
             call = lambda graph=graph, narrow=narrow: graph(*narrow)
             if way != "graph":
                 torch._dynamo.reset()
-                of = torch.compile(graph.__call__)
+                torch._inductor.config.freezing = way == "autotune"
+                of = (torch.compile(networks.Frozen(graph), mode="max-autotune-no-cudagraphs") if way == "autotune" else
+                      torch.compile(graph.__call__))
                 torch.backends.cudnn.benchmark = False
                 of(*narrow)
                 call = lambda of=of, narrow=narrow: of(*narrow)
@@ -242,6 +249,7 @@ def main():
     parser.add_argument("--base", default="", help="another compiler, whose libraries are measured beside")
     parser.add_argument("--only", default="", help="networks with one of these words")
     parser.add_argument("--no-compile", action="store_true", help="PyTorch without torch.compile")
+    parser.add_argument("--autotune", action="store_true", help="PyTorch with max-autotune and freezing, too")
     parser.add_argument("--profile", action="store_true", help="what kernels take, into rows.json")
     parser.add_argument("--precisions", default=",".join(PRECISIONS))
     parser.add_argument("--kernels", default="", help="networks whose kernels are timed, as bert-base:fp16; a comma of a name is @")
@@ -257,7 +265,7 @@ def main():
     wanted = [(r[0], p) for r in ROWS for p in args.precisions.split(",") if not only or any(w in r[0] for w in only)]
     env = dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="2")
     own = [sys.executable, str(pathlib.Path(__file__).resolve()), "--tenon", args.tenon, "--models", args.models, "--work", args.work,
-           "--arch", args.arch, "--base", args.base] + ["--no-compile"] * args.no_compile + ["--profile"] * args.profile
+           "--arch", args.arch, "--base", args.base] + ["--no-compile"] * args.no_compile + ["--autotune"] * args.autotune + ["--profile"] * args.profile
     pool = ThreadPoolExecutor(args.jobs)
 
     def build(name, precision):

@@ -8,22 +8,34 @@ set(TENON_CXX_HEADERS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
 list(FILTER TENON_CXX_HEADERS INCLUDE REGEX "/c\\+\\+")
 list(TRANSFORM TENON_CXX_HEADERS PREPEND -isystem OUTPUT_VARIABLE TENON_CXX_HEADERS)
 
-# Compiles sources with `flags` and puts the objects into `archive`.
+# Compiles sources with `flags` and puts the objects into `archive`. Headers after PRECOMPILED are compiled once for all of them.
 function(tenon_cross_archive archive flags)
+  cmake_parse_arguments(PARSE_ARGV 2 archive "" "" "PRECOMPILED")
   get_filename_component(folder ${archive} DIRECTORY)
   get_filename_component(triple ${folder} NAME)
   get_filename_component(archive_name ${archive} NAME_WE)
   set(objects_folder ${CMAKE_CURRENT_BINARY_DIR}/${archive_name}-${triple})
   set(objects)
-  foreach(source IN LISTS ARGN)
+  set(compile ${CMAKE_CXX_COMPILER_LAUNCHER} ${TENON_CLANG} ${flags} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src)
+  set(common)
+  if(archive_PRECOMPILED AND TENON_PRECOMPILED_HEADERS)
+    set(common ${objects_folder}/common.pch)
+    list(TRANSFORM archive_PRECOMPILED PREPEND "#include " OUTPUT_VARIABLE lines)
+    list(JOIN lines "\n" lines)
+    file(CONFIGURE OUTPUT ${objects_folder}/common.h CONTENT "${lines}\n")
+    add_custom_command(OUTPUT ${common}
+      COMMAND ${compile} -x c++-header -Xclang -fno-pch-timestamp ${objects_folder}/common.h -o ${common}
+      DEPENDS ${objects_folder}/common.h VERBATIM)
+    list(APPEND compile -include-pch ${common} -Xclang -fno-pch-timestamp)
+  endif()
+  foreach(source IN LISTS archive_UNPARSED_ARGUMENTS)
     file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${source})
     string(REPLACE "/" "_" name ${name})
     set(object ${objects_folder}/${name}.o)
     add_custom_command(OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${folder} ${objects_folder}
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${TENON_CLANG} ${flags} -I${PROJECT_SOURCE_DIR}/include
-              -I${PROJECT_SOURCE_DIR}/src -MD -MF ${object}.d -c ${source} -o ${object}
-      DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
+      COMMAND ${compile} -MD -MF ${object}.d -c ${source} -o ${object}
+      DEPENDS ${source} ${common} DEPFILE ${object}.d VERBATIM)
     list(APPEND objects ${object})
   endforeach()
   add_custom_command(OUTPUT ${archive}
@@ -48,7 +60,8 @@ function(tenon_cross_core arch)
   if(arch STREQUAL aarch64)
     list(APPEND flags -mno-outline-atomics)  # their functions are the compiler's library's
   endif()
-  tenon_cross_archive(${folder}/libtenon_core.a "${flags}" ${core_archive_sources} ${program_sources})
+  tenon_cross_archive(${folder}/libtenon_core.a "${flags}" ${core_archive_sources} ${program_sources}
+                      PRECOMPILED ${TENON_RUNTIME_HEADERS})
   tenon_libc_stub(${arch} ${folder} ${TENON_CLANG} --target=${triple} -fuse-ld=lld)
   add_custom_target(tenon_core_${arch} ALL DEPENDS ${folder}/libtenon_core.a ${folder}/libc_stub.so)
   install(FILES ${folder}/libtenon_core.a ${folder}/libc_stub.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/tenon/${triple}
@@ -74,9 +87,10 @@ function(tenon_cross_runtime arch)
     list(APPEND flags -mno-outline-atomics)  # their functions are the compiler's library's
   endif()
   set(hidden "-DTN_API=__attribute__((visibility(\"hidden\")))" -DTENON_UNLOADS=1)
-  tenon_cross_archive(${folder}/libtenon_runtime.a "${flags};${hidden}" ${runtime_sources})
+  tenon_cross_archive(${folder}/libtenon_runtime.a "${flags};${hidden}" ${runtime_sources}
+                      PRECOMPILED ${TENON_RUNTIME_HEADERS})
   set(shown ${CMAKE_CURRENT_BINARY_DIR}/shown/${triple}/libtenon_runtime_shown.a)
-  tenon_cross_archive(${shown} "${flags}" ${runtime_sources})
+  tenon_cross_archive(${shown} "${flags}" ${runtime_sources} PRECOMPILED ${TENON_RUNTIME_HEADERS})
   add_custom_command(OUTPUT ${folder}/libtenon_runtime.so
     COMMAND ${TENON_CLANG} --target=${triple} -fuse-ld=lld -shared -nostdlib -Wl,-soname,libtenon_runtime.so
             -Wl,-z,nodelete,--gc-sections,--as-needed,-O2,--icf=all,-s -o ${folder}/libtenon_runtime.so

@@ -95,4 +95,9 @@ te::Indices Delinearize(Expr linear, const std::vector<Expr>& dims) {
   return out;
 }
 
+te::Indices Behind(te::Indices first, const te::Indices& last) {
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
+}
+
 }  // namespace tenon::ops

@@ -45,5 +45,7 @@ Expr BroadcastAt(const Operand& x, const te::Indices& out, const std::vector<Exp
 /// Row-major linear index of `indices` in `dims`, and back.
 Expr Linearize(const te::Indices& indices, const std::vector<Expr>& dims);
 te::Indices Delinearize(Expr linear, const std::vector<Expr>& dims);
+/// One list of indices behind another.
+te::Indices Behind(te::Indices first, const te::Indices& last);
 
 }  // namespace tenon::ops

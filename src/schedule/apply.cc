@@ -5,7 +5,7 @@
 namespace tenon {
 
 std::vector<std::string> ApplyByName(Schedule* schedule, const std::string& primitive,
-                                     std::vector<AttrValue> args, Renamed* renamed) {
+                                     std::vector<AttrValue> args, Renames* renamed) {
   return Schedule::Steps::ApplyByName(*schedule, primitive, std::move(args), renamed);
 }
 void ReplayChoice(Schedule* schedule, const TraceStep& choice) {

@@ -238,7 +238,7 @@ void Schedule::Steps::ReplayChoice(Schedule& s, const TraceStep& step) {
 }
 
 Names Schedule::Steps::ApplyByName(Schedule& s, const std::string& primitive, primitive::Args args,
-                                   Renamed* renamed) {
+                                   Renames* renamed) {
   if (primitive::FindPrimitive(primitive) == nullptr) {
     Diagnostic d = MakeError("schedule: no primitive is named " + QuoteJson(primitive));
     std::string near = NearestWord(primitive, primitive::PrimitiveNames());

@@ -35,7 +35,7 @@ std::string Schedule::Steps::Heading(const std::string& primitive, const primiti
 }
 
 Names Schedule::Steps::Apply(Schedule& s, const char* primitive, primitive::Args args, size_t count,
-                             Renamed* renamed) {
+                             Renames* renamed) {
   Names failed(count);
   if (!s.ok()) return failed;
   const primitive::PrimitiveRow* row = primitive::FindPrimitive(primitive);

@@ -13,10 +13,10 @@ namespace tenon {
 struct Schedule::Steps {
   /// The results, or `count` empty names after a failure (now or earlier).
   static Names Apply(Schedule& s, const char* primitive, primitive::Args args, size_t count,
-                     Renamed* renamed = nullptr);
+                     Renames* renamed = nullptr);
   /// A primitive as a step of a trace has it.
   static Names ApplyByName(Schedule& s, const std::string& primitive, primitive::Args args,
-                           Renamed* renamed = nullptr);
+                           Renames* renamed = nullptr);
   /// What went wrong; the schedule, which a failed primitive left as it was, goes on from there.
   static Diagnostics TakeErrors(Schedule& s) { return std::exchange(s.errors_, {}); }
   /// Puts a function into the module, for Tensorize to call. No primitive: no trace has it.

@@ -145,7 +145,7 @@ class LateSteps {
   }
 
   void Call(const std::string& primitive, std::vector<AttrValue> args) {
-    Renamed renamed;
+    Renames renamed;
     ApplyByName(&s_, primitive, std::move(args), &renamed);
     if (!s_.ok()) return;
     for (const auto& [name, copy] : renamed) {

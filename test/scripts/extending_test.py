@@ -11,12 +11,17 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import toy_tree
 
-FLAGS = ("-std=c++20 -fsyntax-only -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror -DFMT_SHARED "
+FLAGS = ("-std=c++20 -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror -DFMT_SHARED "
          "-DTENON_VERSION=\"0\" -Isrc -Iinclude -Itools -Itest").split()
+
+# Compiled once for all files: what most of them include.
+COMMON = ("algorithm array cmath filesystem functional map memory numeric optional set span sstream string unordered_map "
+          "unordered_set variant vector fmt/format.h").split()
 
 TOY_IMPORTER = {
     "import.h": """#pragma once
@@ -69,9 +74,18 @@ class ExtendingTest(toy_tree.ToyTree):
             used = any(fnmatch.fnmatch(file, p) or file.startswith(p + "/") for file in touched)
             self.assertTrue(used or path in sometimes, f"the page names {path}, which the toy does not need")
 
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.common = f"{folder.name}/common.pch"
+        subprocess.run(["clang++-19", *FLAGS, "-x", "c++-header", "-", "-o", cls.common], check=True, text=True,
+                       input="".join(f"#include <{name}>\n" for name in COMMON))
+
     def check_compiles(self, *files):
         def compile_one(file):
-            return subprocess.run(["clang++-19", *FLAGS, file], cwd=self.root, capture_output=True, text=True)
+            return subprocess.run(["clang++-19", "-fsyntax-only", *FLAGS, "-include-pch", self.common, file], cwd=self.root,
+                                  capture_output=True, text=True)
         with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
             for file, done in zip(files, pool.map(compile_one, files)):
                 self.assertEqual(0, done.returncode, f"{file}\n{done.stderr[-3000:]}")

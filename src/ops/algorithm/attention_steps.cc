@@ -44,11 +44,6 @@ void VectorizeRowStep(Schedule& s, const std::string& block, BlockRole role, con
 
 }  // namespace
 
-Indices Behind(Indices lead, const Indices& last) {
-  lead.insert(lead.end(), last.begin(), last.end());
-  return lead;
-}
-
 Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr& col,
               const Expr& rows, const Expr& cols) {
   const size_t r = x.dims.size();

@@ -10,9 +10,6 @@
 
 namespace tenon::ops {
 
-/// Index lists, one behind the other; and `lead` with a row and a column.
-te::Indices Behind(te::Indices lead, const te::Indices& last);
-
 /// An element of an operand whose axes are padded: zero where `row` or `col` is beyond the
 /// operand's own, which only those padded need to be asked.
 Expr PaddedAt(const Operand& x, const te::Indices& lead, const Expr& row, const Expr& col,

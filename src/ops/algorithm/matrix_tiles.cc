@@ -9,7 +9,7 @@ using te::Indices;
 
 namespace {
 
-Indices Behind(std::initializer_list<Indices> lists) {
+Indices Joined(std::initializer_list<Indices> lists) {
   Indices out;
   for (const Indices& l : lists) out.insert(out.end(), l.begin(), l.end());
   return out;
@@ -60,7 +60,7 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
   };
   const Indices row_tiles = {p.groups, IndexConst(p.tile_rows)};
   const te::Tensor a = te::Compute(
-      move("_a", 0), Behind({p.lead, row_tiles, p.steps, {IndexConst(rows), IndexConst(depth)}}),
+      move("_a", 0), Joined({p.lead, row_tiles, p.steps, {IndexConst(rows), IndexConst(depth)}}),
       [&](const Indices& i) {
         return p.a(part(i, 0, l), i[l], i[l + 1], part(i, l + 2, steps), i[l + 2 + steps],
                    i[l + 3 + steps]);
@@ -68,7 +68,7 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
   const size_t own = p.own_b ? l : 0;
   const te::Tensor b = te::Compute(
       move("_b", 1),
-      Behind({part(p.lead, 0, own),
+      Joined({part(p.lead, 0, own),
               {p.columns},
               p.steps,
               {IndexConst(depth / kernel.group), IndexConst(lanes), IndexConst(kernel.group)}}),
@@ -78,7 +78,7 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
       });
   group.Mark(op.name, p.sums, kernel.unit.row);
   const te::Tensor sums = te::Compute(
-      op.name, Behind({p.lead, row_tiles, {p.columns, IndexConst(rows), IndexConst(lanes)}}),
+      op.name, Joined({p.lead, row_tiles, {p.columns, IndexConst(rows), IndexConst(lanes)}}),
       [&](const Indices& i) {
         std::vector<te::Axis> axes;
         Indices step;
@@ -88,23 +88,23 @@ Operand BuildTiles(Group& group, const OpContext& op, const MicroKernel& kernel,
         }
         axes.push_back(te::ReduceAxis("k", IndexConst(depth)));
         const Expr at = axes.back().var;
-        const Expr x = a.At(Behind({part(i, 0, l + 2), step, {i[l + 3], at}}));
-        const Expr y = b.At(Behind(
+        const Expr x = a.At(Joined({part(i, 0, l + 2), step, {i[l + 3], at}}));
+        const Expr y = b.At(Joined(
             {part(i, 0, own), {i[l + 2]}, step, {at / kernel.group, i[l + 4], at % kernel.group}}));
         return te::Sum(CastExpr::Make(p.wide, x) * CastExpr::Make(p.wide, y), axes);
       });
   // Rows one behind the other for each vector of columns, so that a row's place is its number.
   const te::Tensor stored =
       te::Compute(move("_c", 2),
-                  Behind({p.lead, {p.columns, p.groups * (p.tile_rows * rows), IndexConst(lanes)}}),
+                  Joined({p.lead, {p.columns, p.groups * (p.tile_rows * rows), IndexConst(lanes)}}),
                   [&](const Indices& i) {
                     const Expr &column = i[l], &row = i[l + 1];
-                    return sums.At(Behind({part(i, 0, l),
+                    return sums.At(Joined({part(i, 0, l),
                                            {row / (p.tile_rows * rows), row / rows % p.tile_rows,
                                             column, row % rows, i[l + 2]}}));
                   });
   return {p.wide, op.out.dims, [=](const Indices& i) {
-            return stored.At(Behind({part(i, 0, l), {i[l + 1] / lanes, i[l], i[l + 1] % lanes}}));
+            return stored.At(Joined({part(i, 0, l), {i[l + 1] / lanes, i[l], i[l + 1] % lanes}}));
           }};
 }
 

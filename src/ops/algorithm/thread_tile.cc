@@ -33,11 +33,6 @@ int64_t StepsOf(const TileShape& shape, const Point& point) {
   return CeilDiv(std::max<int64_t>(shape.k, 1), ValueOf(point, "depth"));
 }
 
-Indices Behind(Indices all, const Indices& last) {
-  all.insert(all.end(), last.begin(), last.end());
-  return all;
-}
-
 }  // namespace
 
 bool IsTiled(DType type) {

@@ -134,12 +134,6 @@ WorkDescription Work(const Site& site, const Point& point) {
   return work;
 }
 
-Indices Behind(Indices lead, const Expr& a, const Expr& b) {
-  lead.push_back(a);
-  lead.push_back(b);
-  return lead;
-}
-
 // Row and column of an index […, i, j].
 Expr RowOf(const Indices& i) { return i[i.size() - 2]; }
 Indices LeadOf(const Indices& i) { return {i.begin(), i.end() - 2}; }
@@ -179,21 +173,21 @@ class Builder {
       return CastExpr::Make(narrow, grown.At(i));
     });
     const Expr columns = IndexConst(shape_.columns);
-    const te::Tensor sums =
-        te::Compute(group_.Mark(Name("_pv"), BlockRole::kAnchor), Behind(lead_, rows_, columns),
-                    [&](const Indices& i) {
-                      const Axes axes = KeyAxes();
-                      te::Axis key = te::ReduceAxis("key", IndexConst(tile_));
-                      Indices at = LeadOf(i);
-                      for (const te::Axis& t : axes) at.push_back(t.var);
-                      const Expr weight = weights.At(Behind(at, RowOf(i), key.var));
-                      const Expr value =
-                          v.At(Behind(LeadOf(i), KeyOf(Behind(at, RowOf(i), key.var)), i.back()));
-                      return te::Sum(CastExpr::Make(kF32, weight) * CastExpr::Make(kF32, value),
-                                     With(axes, {key}));
-                    });
+    const te::Tensor sums = te::Compute(
+        group_.Mark(Name("_pv"), BlockRole::kAnchor), Behind(lead_, {rows_, columns}),
+        [&](const Indices& i) {
+          const Axes axes = KeyAxes();
+          te::Axis key = te::ReduceAxis("key", IndexConst(tile_));
+          Indices at = LeadOf(i);
+          for (const te::Axis& t : axes) at.push_back(t.var);
+          const Expr weight = weights.At(Behind(at, {RowOf(i), key.var}));
+          const Expr value =
+              v.At(Behind(LeadOf(i), {KeyOf(Behind(at, {RowOf(i), key.var})), i.back()}));
+          return te::Sum(CastExpr::Make(kF32, weight) * CastExpr::Make(kF32, value),
+                         With(axes, {key}));
+        });
     const te::Tensor made =
-        te::Compute(group_.Mark(Name("_made"), BlockRole::kMove), Behind(lead_, rows_, columns),
+        te::Compute(group_.Mark(Name("_made"), BlockRole::kMove), Behind(lead_, {rows_, columns}),
                     [&](const Indices& i) { return Result(sums.At(i) / AtRow(total, i)); });
     return As(op_.out.dtype, {kF32, op_.out.dims, [made](const Indices& i) { return made.At(i); }});
   }
@@ -225,12 +219,12 @@ class Builder {
     const Expr keys = IndexConst(all_keys_), depth = IndexConst(shape_.depth);
     const te::Tensor by_key = Tile(pass + "_k", 1, keys, shape_.keys);
     const te::Tensor k = te::Compute(
-        group_.Mark(Name(pass + "_turned"), BlockRole::kPack), Behind(lead_, depth, keys),
-        [&](const Indices& i) { return by_key.At(Behind(LeadOf(i), i.back(), RowOf(i))); });
+        group_.Mark(Name(pass + "_turned"), BlockRole::kPack), Behind(lead_, {depth, keys}),
+        [&](const Indices& i) { return by_key.At(Behind(LeadOf(i), {i.back(), RowOf(i)})); });
     const te::Tensor scores = OfScores(pass + "_qk", BlockRole::kAnchor, [&](const Indices& i) {
       te::Axis d = te::ReduceAxis("k", depth);
-      const Expr query = q.At(Behind(OuterOf(i), RowOf(i), d.var));
-      const Expr key = k.At(Behind(OuterOf(i), d.var, KeyOf(i)));
+      const Expr query = q.At(Behind(OuterOf(i), {RowOf(i), d.var}));
+      const Expr key = k.At(Behind(OuterOf(i), {d.var, KeyOf(i)}));
       return te::Sum(CastExpr::Make(kF32, query) * CastExpr::Make(kF32, key), {d});
     });
     return OfScores(pass + "_masked", BlockRole::kMasked,
@@ -242,7 +236,7 @@ class Builder {
     const Operand& x = op_.in[input];
     const bool ragged = AsInt(rows) != size;
     return te::Compute(group_.Mark(Name(suffix), BlockRole::kMove),
-                       Behind(lead_, rows, x.dims.back()), [&](const Indices& i) {
+                       Behind(lead_, {rows, x.dims.back()}), [&](const Indices& i) {
                          Indices at = i;
                          Expr& row = at[at.size() - 2];
                          if (ragged) row = row % size;
@@ -254,7 +248,7 @@ class Builder {
                       const std::function<te::Body(const Indices&)>& element) {
     Indices lead = lead_;
     if (tiled_) lead.push_back(IndexConst(all_keys_ / tile_));
-    return te::Compute(group_.Mark(Name(suffix), role), Behind(lead, rows_, IndexConst(tile_)),
+    return te::Compute(group_.Mark(Name(suffix), role), Behind(lead, {rows_, IndexConst(tile_)}),
                        [&](const Indices& i) { return element(i); });
   }
 
@@ -262,7 +256,8 @@ class Builder {
     Expr value = score * MakeConst(kF32, op_.node->attrs.GetFloat("scale", 1));
     const bool ragged = all_keys_ != shape_.keys;
     if (op_.Has(3)) {
-      Indices at = Behind(OuterOf(i), RowOf(i), KeyOf(i));  // what is behind the end: the last one
+      Indices at =
+          Behind(OuterOf(i), {RowOf(i), KeyOf(i)});  // what is behind the end: the last one
       Expr &row = at[at.size() - 2], &key = at.back();
       if (AsInt(rows_) != shape_.queries) row = Min(row, IndexConst(shape_.queries - 1));
       if (ragged) key = Min(key, IndexConst(shape_.keys - 1));
@@ -281,7 +276,7 @@ class Builder {
     const Expr lanes = IndexConst(kLanesOfRow);
     const std::string name = Name(suffix);
     const te::Tensor own =
-        te::Compute(group_.Mark(name + "_own", BlockRole::kLanes), Behind(lead_, rows_, lanes),
+        te::Compute(group_.Mark(name + "_own", BlockRole::kLanes), Behind(lead_, {rows_, lanes}),
                     [&](const Indices& i) {
                       const Axes tiles = KeyAxes();
                       te::Axis piece = te::ReduceAxis("piece", IndexConst(tile_ / kPiece));
@@ -289,14 +284,14 @@ class Builder {
                       Indices at = LeadOf(i);
                       for (const te::Axis& t : tiles) at.push_back(t.var);
                       const Expr column = piece.var * kPiece + i.back() * 2 + part.var;
-                      const Expr value = x.At(Behind(at, RowOf(i), column));
+                      const Expr value = x.At(Behind(at, {RowOf(i), column}));
                       const Axes axes = With(tiles, {piece, part});
                       return is_max ? te::MaxOf(value, axes) : te::Sum(value, axes);
                     });
-    return te::Compute(group_.Mark(name, BlockRole::kAcross), Behind(lead_, rows_, lanes),
+    return te::Compute(group_.Mark(name, BlockRole::kAcross), Behind(lead_, {rows_, lanes}),
                        [&](const Indices& i) {
                          const auto at = [&](int64_t lane) {
-                           return own.At(Behind(LeadOf(i), RowOf(i), IndexConst(lane)));
+                           return own.At(Behind(LeadOf(i), {RowOf(i), IndexConst(lane)}));
                          };
                          if (is_max) return Max(Max(at(0), at(1)), Max(at(2), at(3)));
                          return (at(0) + at(1)) + (at(2) + at(3));
@@ -305,7 +300,7 @@ class Builder {
 
   // Of what each row has, that of the row of an index of scores, or of results.
   Expr AtRow(const te::Tensor& x, const Indices& i) const {
-    return x.At(Behind(OuterOf(i), RowOf(i), LaneOf(i.back())));
+    return x.At(Behind(OuterOf(i), {RowOf(i), LaneOf(i.back())}));
   }
 
   Expr Result(const Expr& y) const {

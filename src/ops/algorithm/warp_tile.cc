@@ -30,11 +30,6 @@ constexpr int64_t kWarp = 32, kPieceBytes = 16;
 int64_t WarpRows(const Point& point) { return ValueOf(point, "rows"); }
 int64_t WarpColumns(const Point& point) { return ValueOf(point, "columns"); }
 
-Indices Behind(Indices all, const Indices& last) {
-  all.insert(all.end(), last.begin(), last.end());
-  return all;
-}
-
 }  // namespace
 
 int64_t WarpShape::Lead() const {

@@ -44,7 +44,7 @@ bool Stft(Maker& m, const Rule& rule, Elem t) {
   return m.Add(rule.op, inputs, y, {Int("onesided", half)}).has_value();
 }
 
-bool Window(Maker& m, const Rule& rule, Elem t) {
+bool WindowOfSize(Maker& m, const Rule& rule, Elem t) {
   const int64_t n = m.Between(2, 33);
   Value y = Computed(t, {n}, 1.1, InfoOf(t).unit * kArithmetic + 1e-6);
   return m
@@ -120,9 +120,9 @@ constexpr const char* kTraining = "ai.onnx.preview.training";
 constexpr Rule kRules[] = {
     {"DFT", 20, kFloats, Dft},
     {"STFT", 17, kFloats, Stft},
-    {"HannWindow", 17, kFloats, Window},
-    {"HammingWindow", 17, kFloats, Window},
-    {"BlackmanWindow", 17, kFloats, Window},
+    {"HannWindow", 17, kFloats, WindowOfSize},
+    {"HammingWindow", 17, kFloats, WindowOfSize},
+    {"BlackmanWindow", 17, kFloats, WindowOfSize},
     {"MelWeightMatrix", 17, kFloats, MelWeights},
     {"Bernoulli", 22, kFloats, Draw},
     {"Multinomial", 22, kFloats, Draw},

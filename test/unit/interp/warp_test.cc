@@ -3,9 +3,12 @@
 
 #include "interp/interp.h"
 #include "loop/parse.h"
+#include "support/has.h"
 
 namespace tenon {
 namespace {
+
+using test::Has;
 
 // Two rows of 32 from shared memory, and the sum of each lane's pair; a lane has a column.
 constexpr char kOperations[] = R"(
@@ -37,10 +40,6 @@ constexpr char kShared[] =
 constexpr char kFragment[] =
     "alloc F: f32[2, 32] layout (i, j) -> (j on threadIdx.x, i) in fragment\n";
 constexpr char kResult[] = "C[t] = F[0, t]\nC[t + 32] = F[1, t]\n";
-
-bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Its own elements come from every lane; written in order, so that the second row sees the first.
 TEST(Warp, LanesDoItTogether) {
