@@ -90,15 +90,6 @@ int64_t SecondsOf(const std::string& path) {
   return stat(path.c_str(), &s) == 0 ? static_cast<int64_t>(s.st_mtim.tv_sec) : 0;
 }
 
-// The folder's files; none where it is not there.
-std::vector<fs::path> FilesIn(const std::string& folder) {
-  std::vector<fs::path> files;
-  std::error_code fault;
-  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault))
-    files.push_back(it->path());
-  return files;
-}
-
 // MODEL-HASH.so
 bool IsEntry(const fs::path& path) {
   const std::string stem = path.stem().string();
@@ -123,7 +114,7 @@ void Trim(const std::string& directory, const std::string& newest, int64_t limit
   constexpr int64_t kOld = int64_t{90} * 24 * 3600;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  for (const fs::path& fact : FilesIn(directory + "/facts")) {
+  for (const fs::path& fact : PathsIn(directory + "/facts")) {
     if (seconds - SecondsOf(fact.string()) > kOld) unlink(fact.c_str());
   }
 }
@@ -156,7 +147,7 @@ Expected<int64_t> CacheLimit() {
 
 std::vector<CacheEntry> CacheEntries(const std::string& directory) {
   std::vector<CacheEntry> entries;
-  for (const fs::path& path : FilesIn(directory)) {
+  for (const fs::path& path : PathsIn(directory)) {
     struct stat s = {};
     if (!IsEntry(path) || stat(path.c_str(), &s) != 0) continue;
     const auto made = static_cast<int64_t>(s.st_mtim.tv_sec);
@@ -176,7 +167,7 @@ void RemoveEntry(const CacheEntry& entry) {
 
 void ClearCache(const std::string& directory) {
   for (const CacheEntry& e : CacheEntries(directory)) RemoveEntry(e);
-  for (const fs::path& fact : FilesIn(directory + "/facts")) unlink(fact.c_str());
+  for (const fs::path& fact : PathsIn(directory + "/facts")) unlink(fact.c_str());
   KernelsIn(directory)->Clear();
 }
 

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -64,15 +63,6 @@ bool IsHex(const std::string& name, size_t digits) {
   return name.size() == digits && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// None where the folder is not there.
-std::vector<fs::path> ListOf(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code fault;
-  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault))
-    out.push_back(it->path());
-  return out;
-}
-
 int64_t Nanoseconds(const timespec& t) { return t.tv_sec * int64_t{1'000'000'000} + t.tv_nsec; }
 
 struct Files {
@@ -82,9 +72,9 @@ struct Files {
 
 Files FilesIn(const std::string& folder) {
   Files out;
-  for (const fs::path& inner : ListOf(folder)) {
+  for (const fs::path& inner : PathsIn(folder)) {
     if (!IsHex(inner.filename(), kFolderDigits)) continue;
-    for (const fs::path& file : ListOf(inner)) {
+    for (const fs::path& file : PathsIn(inner)) {
       struct stat s = {};
       if (stat(file.c_str(), &s) != 0) continue;
       const bool is_entry = IsHex(file.filename(), kHexDigits - kFolderDigits);
@@ -95,6 +85,14 @@ Files FilesIn(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<fs::path> PathsIn(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code fault;
+  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault))
+    out.push_back(it->path());
+  return out;
+}
 
 std::string FileCache::PathOf(const Hash128& key) const {
   const std::string hex = key.ToHex();

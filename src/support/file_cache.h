@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,9 @@ class FileCache {
   std::string folder_;
   int64_t limit_;
 };
+
+/// Paths of what is in a folder, in no order; none where it is not there.
+std::vector<std::filesystem::path> PathsIn(const std::filesystem::path& folder);
 
 /// Adds what tells one build of a program or library from another: of the one that the function is
 /// in, its file's size and the time of its last change.

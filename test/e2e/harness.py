@@ -42,8 +42,10 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, status, f"{args}\n{done.stdout}{done.stderr}")
         return done.stdout, done.stderr
 
-    def compile(self, model, output="model.so", *args, **kwargs):
-        self.tenon("compile", self.model(model), "-o", f"{self.dir}/{output}", "--verify-each", *args, **kwargs)
+    def compile(self, model, output="model.so", *args, env=None, **kwargs):
+        """Kernels that another case has had compiled are taken from there."""
+        self.tenon("compile", self.model(model), "-o", f"{self.dir}/{output}", "--verify-each", *args,
+                   env={"TENON_CACHE_DIR": str(models / "cache"), **(env or {})}, **kwargs)
         return f"{self.dir}/{output}"
 
     def save(self, name, arrays):
