@@ -25,7 +25,8 @@ from onnx import numpy_helper
 TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 TORCH_OF = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16}
 UNARY = {"Relu": F.relu, "IsNaN": torch.isnan, "Tanh": torch.tanh, "Sigmoid": torch.sigmoid, "Sqrt": torch.sqrt, "Exp": torch.exp,
-         "Cos": torch.cos, "Sin": torch.sin, "Identity": lambda x: x, "Reciprocal": torch.reciprocal, "Neg": torch.neg, "Not": torch.logical_not, "HardSwish": F.hardswish, "Softplus": F.softplus}
+         "Cos": torch.cos, "Sin": torch.sin, "Identity": lambda x: x, "Reciprocal": torch.reciprocal, "Neg": torch.neg,
+         "Not": torch.logical_not, "HardSwish": F.hardswish, "Softplus": F.softplus}
 BINARY = {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div, "MatMul": torch.matmul, "And": torch.logical_and,
           "Max": torch.maximum, "Pow": torch.pow, "Equal": torch.eq, "LessOrEqual": torch.le, "GreaterOrEqual": torch.ge}
 

@@ -265,7 +265,8 @@ def main():
     wanted = [(r[0], p) for r in ROWS for p in args.precisions.split(",") if not only or any(w in r[0] for w in only)]
     env = dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="2")
     own = [sys.executable, str(pathlib.Path(__file__).resolve()), "--tenon", args.tenon, "--models", args.models, "--work", args.work,
-           "--arch", args.arch, "--base", args.base] + ["--no-compile"] * args.no_compile + ["--autotune"] * args.autotune + ["--profile"] * args.profile
+           "--arch", args.arch, "--base", args.base] + ["--no-compile"] * args.no_compile
+    own += ["--autotune"] * args.autotune + ["--profile"] * args.profile
     pool = ThreadPoolExecutor(args.jobs)
 
     def build(name, precision):

@@ -188,7 +188,7 @@ function(tenon_sanitized_level target floor)
 endfunction()
 
 # Floors in which a compiler of networks spends next to no time of its own, tools and tests call small functions rather than copy
-# them: a third less to compile, and 1/10 less code.
+# them: a third less to compile.
 set(TENON_CALLING_FLOORS api driver graph_lower graph_pass measure onnx ops sketch stages tune)
 function(tenon_prefer_calls target)
   if(NOT TENON_SANITIZE)

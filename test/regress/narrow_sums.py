@@ -400,8 +400,6 @@ def main() -> int:
     parser.add_argument("--levels", type=int, nargs="*", default=[2, 0], help="the first at every length, the others at the first length")
     parser.add_argument("--lengths", type=int, nargs="*", default=[300, 3000, 70000])
     parser.add_argument("--match", default=".", help="regular expression: names of rows with their lengths, like cumsum_300")
-    parser.add_argument("--share", type=int, default=1, metavar="N",
-                        help="one part in N of what is not with all operands as inputs, at the first length and level; the commit decides")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--held", nargs="*", choices=HELD, default=HELD)
     parser.add_argument("--verbose", action="store_true")
@@ -419,10 +417,6 @@ def main() -> int:
             for type_name, held in itertools.product(TYPES, ways):
                 levels = args.levels[:1] if n > args.lengths[0] or held != "inputs" else args.levels
                 jobs += [(entry, n, type_name, held, level) for level in levels]
-    name_of = {id(job): str((job[0][0], *job[1:])) for job in jobs}
-    first = (args.lengths[0], "inputs", args.levels[0])
-    drawn = set(run_node_tests.a_share(name_of.values(), args.share))
-    jobs = [job for job in jobs if (job[1], job[3], job[4]) == first or name_of[id(job)] in drawn]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         counts = list(pool.map(lambda job: check(args, *job, met), jobs))
     failed, total = (sum(column) for column in zip(*counts))
