@@ -138,7 +138,8 @@ TEST_F(NetworkSessionTest, ChoosesNoMoreThanABatchAhead) {
   const auto race = tools_.race;
   tools_.race = [&](const measure::RaceRequest& request) {
     size_t now = 0;
-    for (const Record& r : log->Read()->records) now += r.outcome == kStarted;
+    const LogContents read = *log->Read();
+    for (const Record& r : read.records) now += r.outcome == kStarted;
     most = std::max(most, now);
     return race(request);
   };
@@ -183,7 +184,8 @@ TEST_F(NetworkSessionTest, EndsWithinACandidatesTime) {
       EXPECT_EQ(state->stopped, interrupts ? "it was interrupted" : "its time is over");
       // One waits for its own build; those beside it began no later.
       EXPECT_LE(seconds(asked), 2 * kBuild + kSlack) << builders << interrupts;
-      for (const Record& r : log->Read()->records) EXPECT_NE(r.outcome, kStarted) << r.Trace();
+      const LogContents read = *log->Read();
+      for (const Record& r : read.records) EXPECT_NE(r.outcome, kStarted) << r.Trace();
     }
   }
 }
