@@ -35,7 +35,7 @@ def main():
     harness.options, rest = parser.parse_known_args()
     harness.options.build = harness.options.build.resolve()
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, harness.ROOT / "bench" / "fill_weights.py", folder], check=True)
+        subprocess.run([sys.executable, harness.ROOT / "bench" / "fill_weights.py", folder, *harness.MODELS], check=True)
         harness.models = pathlib.Path(folder)
         unittest.main(argv=[sys.argv[0], *rest])
 
