@@ -154,7 +154,8 @@ class NetworkBench {
     return out;
   }
 
-  // Those that take longest first; a group that has several launches once.
+  // Those that take longest first; a group that has several launches once, one of constants, which
+  // no call computes, not at all.
   static std::vector<WholeGroup> WholeGroups(const graph::Graph& before,
                                              const graph::Graph& planned) {
     std::map<std::string, double> seconds;  // by the name of a result
@@ -166,6 +167,7 @@ class NetworkBench {
     std::vector<WholeGroup> out;
     for (graph::GrownGroup& grown : graph::GrownGroups(before)) {
       const double taken = seconds[grown.result];
+      if (taken <= 0) continue;
       const auto same = std::find_if(out.begin(), out.end(),
                                      [&](const auto& w) { return w.grown.key == grown.key; });
       if (same == out.end()) {

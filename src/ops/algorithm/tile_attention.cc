@@ -46,18 +46,6 @@ struct Shape {
   int64_t KeySteps() const { return CeilDiv(keys, kernel.depth()); }
 };
 
-// Of tiles of rows there are in a block: so few that open queries may be more. Else it is one block
-// for all of them, of which nobody knows how much there is.
-int64_t MostRowTiles(const Site& site, const Shape& s) {
-  const int64_t tiles = CeilDiv(std::max<int64_t>(s.queries, 1), s.kernel.rows());
-  if (AsInt(s.all_queries)) return std::min(tiles, kMostAlong);
-  VarMap most;
-  for (const graph::Dim& d : site.region.dims) most[d.var.get()] = IndexConst(d.max);
-  const auto queries = AsInt(Simplify(Substitute(s.all_queries, most)));
-  const int64_t fewer = (queries.value_or(graph::Dim::kNoMax) - 1) / s.kernel.rows();
-  return std::min({tiles, kMostAlong, fewer});
-}
-
 std::optional<Shape> ReadShape(const Site& site) {
   const graph::TensorType &q = site.input(0), &k = site.input(1), &v = site.input(2),
                           &y = site.result();
@@ -82,7 +70,6 @@ std::optional<Shape> ReadShape(const Site& site) {
 bool IsFor(const Site& site) {
   const auto s = ReadShape(site);
   if (!s || s->keys < s->kernel.lanes() || s->width < s->kernel.lanes()) return false;
-  if (MostRowTiles(site, *s) < 1) return false;
   return FollowersHaveItsShape(site);
 }
 
@@ -94,7 +81,7 @@ Space SpaceOf(const Site& site) {
   Space space;
   const Expr scores = space.Add({"score_tiles", along(s.keys, s.kernel.lanes()), true, true});
   const Expr out = space.Add({"out_tiles", along(s.width, s.kernel.lanes()), true, true});
-  const Expr rows = space.Add({"tile_rows", OneTo(MostRowTiles(site, s)), true, true});
+  const Expr rows = space.Add({"tile_rows", along(s.queries, s.kernel.rows()), true, true});
   for (const Expr& columns : {scores, out})
     space.Require(Le(rows * columns + rows + columns, IndexConst(kNumTiles)));
   AddParallelLoops(&space, TripCounts(s.lead, s.least), !AreNumbers(site.result()));

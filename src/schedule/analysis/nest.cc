@@ -20,7 +20,8 @@ struct Run {
 // Where a variable starts and how often it runs to cover the range within its domain.
 Run RunOver(const IterVar& v, const ExprInterval& range, int64_t step, Widen widen,
             Analyzer* analyzer) {
-  Run whole{v->min, v->extent, nullptr};
+  const Expr extent = analyzer->Simplify(v->extent);
+  Run whole{v->min, AsInt(extent) ? extent : v->extent, nullptr};
   if (!range.min || !range.max) return whole;
   ExprInterval wide = widen != Widen::kNo ? RelaxToConstantLength(range, analyzer) : range;
   if (step > 1 && StructuralEqual(wide.min, range.min)) {
@@ -40,8 +41,7 @@ Run RunOver(const IterVar& v, const ExprInterval& range, int64_t step, Widen wid
   bool all = widen != Widen::kNo ? analyzer->CanProve(Le(v->extent, run.count))
                                  : Contains(range, domain, analyzer);
   if (!all) return run;
-  const bool counted =
-      widen == Widen::kWhole && AsInt(run.count) && !AsInt(analyzer->Simplify(v->extent));
+  const bool counted = widen == Widen::kWhole && AsInt(run.count) && !AsInt(extent);
   return counted ? Run{v->min, run.count, nullptr} : whole;
 }
 

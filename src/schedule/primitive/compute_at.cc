@@ -56,10 +56,10 @@ class ProducerMover {
     Learn(*s_.func, &analyzer);
     Learn(target_.path, &analyzer);
     IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : OwnRanges(&analyzer);
-    // Registers are a number of them, however short a dim is.
+    // Registers and tiles are a number of them, however short a dim is.
     const std::vector<Buffer> written = WrittenBy(block_);
     const bool registers = std::any_of(written.begin(), written.end(), [](const Buffer& b) {
-      return b->scope == Scope::kRegister;
+      return b->scope == Scope::kRegister || b->scope == Scope::kTile;
     });
     Stmt nest = MakeNest(target_.loop ? WithinLoops() : block_, ranges,
                          registers ? Widen::kWhole : Widen::kYes, body_, &analyzer,

@@ -136,10 +136,13 @@ class Outliner {
   }
 
   // What is above an index is positive: where the row r < n * 2 is there, n is no 0, and so r % n
-  // is a place below n.
+  // is a place below n. A loop that is gone through has a turn.
   void LearnPositiveSizes(const std::vector<Stmt>& path) {
     std::vector<Expr> guards = hoisted_;
     for (size_t i = 0; i + 1 < path.size(); ++i) {
+      const auto* loop = As<For>(path[i]);
+      if (loop != nullptr && !AsInt(loop->extent))
+        analyzer_.Assume(Ge(loop->extent, IndexConst(1)));
       const auto* branch = As<If>(path[i]);
       if (branch != nullptr && path[i + 1] == branch->then_body) {
         const std::vector<Expr> own = Conjuncts(branch->condition);

@@ -465,6 +465,28 @@ TensorType Open(TensorType type, size_t axis, Case* c) {
   return type;
 }
 
+// So few rows, or none, that one block of tiles is all of them.
+TEST(Kernel, ProductInTilesOfFewOpenRows) {
+  const Machine amx = MachineOf("sapphirerapids");
+  const DType bf16 = DType::BFloat16();
+  for (const graph::Dim& rows :
+       {graph::Dim{VarNode::Make("m"), 0, 16, 1}, graph::Dim{VarNode::Make("m"), 1, 17, 1}}) {
+    Case parts;
+    parts.op = OpKind::kSplitMatMul;
+    parts.inputs = {F32({1, 33}), TypeOf(bf16, {2, 33, 17})};
+    Case plain = Product(bf16, bf16, {}, 1, 17, 33);
+    for (Case* c : {&parts, &plain}) {
+      c->dims = {rows};
+      c->at.clear();
+      for (int64_t m : {int64_t{rows.min}, int64_t{1}, int64_t{15}, rows.max})
+        c->at.push_back({{"m", m}});
+      c->inputs[0].dims[0] = rows.var;
+    }
+    Check(parts, "split_matmul", 1e-6, amx);
+    Check(plain, "tile_rows_matmul", 1e-2, amx);
+  }
+}
+
 TEST(Kernel, PackedMatrixProductOfOpenSizes) {
   for (int64_t n : {2, 33}) {
     Case rows;
@@ -698,6 +720,9 @@ TEST(Kernel, AttentionOfTiles) {
                  TypeOf(bf16, {2, 21, 24})};
   open.at = {{{"m", 1}}, {{"m", 33}}};
   Check(open, "tile_attention", 1e-2, amx, 1);
+  open.dims[0].max = 16;  // one block of tiles is all of them
+  open.at = {{{"m", 1}}, {{"m", 16}}};
+  Check(open, "tile_attention", 1e-2, amx);
 }
 
 TEST(Kernel, Definition) {

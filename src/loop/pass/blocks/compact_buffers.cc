@@ -111,7 +111,10 @@ class Planner {
     for (const BufferUse& use : a.uses)
       boxes.push_back(flow_.BoxOf(use, target, b.scope == Scope::kShared));
     const size_t free = FreeDims(a);
+    // Registers and tiles are so many, however short a dim is.
+    const bool counted = Info(b.scope).medium != Medium::kMemory;
     for (size_t d = 0; d < b.shape.size(); ++d) {
+      if (counted) out->shape[d] = analyzer_.Simplify(b.shape[d]);
       Expr first, last;
       bool known = true;
       for (const Box& box : boxes) {
@@ -123,7 +126,7 @@ class Planner {
       if (!known) continue;
       first = analyzer_.Simplify(first);
       Expr extent = Size(first, analyzer_.Simplify(last));
-      if (!extent || !IsSmaller(extent, b.shape[d])) continue;
+      if (!extent || !IsSmaller(extent, out->shape[d], counted)) continue;
       if (d >= free) {
         context_.Remark(
             fmt::format("buffer '{}' keeps {} elements along dim {} where {} are used: "
@@ -187,9 +190,11 @@ class Planner {
     return most == Interval::kPosInf ? nullptr : IndexConst(std::max<int64_t>(most, 0));
   }
 
-  bool IsSmaller(const Expr& extent, const Expr& whole) {
+  // `counted`: any number is smaller than what is none.
+  bool IsSmaller(const Expr& extent, const Expr& whole, bool counted) {
     auto size = AsInt(extent), all = AsInt(whole);
-    return size && all ? *size < *all : !analyzer_.CanProve(Le(whole, extent));
+    if (size && all) return *size < *all;
+    return (counted && size) || !analyzer_.CanProve(Le(whole, extent));
   }
 
   BufferFlow flow_;
