@@ -276,7 +276,7 @@ void ScheduleScores(Schedule& s, const Parts& parts, const Machine& machine,
   const std::string dots = OnlyBlock(s, parts, BlockRole::kScores);
   ComputeInRegisters(s, dots, j[0], "$score_vectors",
                      KernelOf(machine, PartOf(parts, dots).row, kF32), SIZE_MAX, {});
-  if (!query.empty()) s.Unroll(query);
+  if (!query.empty() && s.GetExtent(query) >= 0) s.Unroll(query);  // else all open queries
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
 }

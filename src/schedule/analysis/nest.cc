@@ -58,9 +58,12 @@ Stmt MakeNest(const Block& block, const IterRanges& ranges, Widen widen, Body* b
     Expr binding = run.first;
     if (!IsOne(run.count)) {
       Var loop = VarNode::Make(body->NewVarName(block.name + ".ax" + std::to_string(i)));
+      // A loop of open extent is the variable's even where it has no more than one turn.
+      binding = run.first + loop * IndexConst(run.step);
+      if (!AsInt(run.count)) binding = analyzer->Simplify(binding);
       analyzer->Bind(loop, IndexConst(0), run.count);
       loops.emplace_back(loop, run.count);
-      binding = analyzer->Simplify(run.first + loop * IndexConst(run.step));
+      if (AsInt(run.count)) binding = analyzer->Simplify(binding);
     }
     copy.where = AndAlso(copy.where, BoundsGuard(binding, v->min, v->extent, analyzer));
     if (run.last && !analyzer->CanProve(Le(binding, run.last))) {

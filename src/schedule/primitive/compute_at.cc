@@ -56,11 +56,7 @@ class ProducerMover {
     Learn(*s_.func, &analyzer);
     Learn(target_.path, &analyzer);
     IterRanges ranges = target_.loop ? NeededRanges(&analyzer) : OwnRanges(&analyzer);
-    // Registers and tiles are a number of them, however short a dim is.
-    const std::vector<Buffer> written = WrittenBy(block_);
-    const bool registers = std::any_of(written.begin(), written.end(), [](const Buffer& b) {
-      return b->scope == Scope::kRegister || b->scope == Scope::kTile;
-    });
+    const bool registers = TouchesRegisters();
     Stmt nest = MakeNest(target_.loop ? WithinLoops() : block_, ranges,
                          registers ? Widen::kWhole : Widen::kYes, body_, &analyzer,
                          target_.loop ? NeededSteps(ranges, &analyzer) : std::vector<int64_t>{});
@@ -71,6 +67,19 @@ class ProducerMover {
   }
 
  private:
+  // Registers and tiles are a number of them, however short a dim is; a tile's is part of the
+  // instruction that reads it, too.
+  bool TouchesRegisters() const {
+    const std::vector<Buffer> written = WrittenBy(block_);
+    const std::vector<Region> read = ReadsOf(block_);
+    return std::any_of(written.begin(), written.end(),
+                       [](const Buffer& b) {
+                         return b->scope == Scope::kRegister || b->scope == Scope::kTile;
+                       }) ||
+           std::any_of(read.begin(), read.end(),
+                       [](const Region& r) { return r->buffer->scope == Scope::kTile; });
+  }
+
   const Node* TargetNode() const { return target_.loop ? target_.loop->stmt.get() : nullptr; }
   std::string NoLongerThere() const { return "loop " + target_.loop->loop()->var->name; }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -46,6 +47,23 @@ Expected<Shapes> ShapesAt(const Network& network, size_t call) {
       const bool named = d.kind == onnx::DimProto::Kind::kParam;
       size.value = named ? network.sizes.at(std::string(d.param))[call] : d.value;
       spec.push_back(size);
+    }
+  }
+  return shapes;
+}
+
+// Each open size ranges over no more than what it is at the calls: rows may be one block of a tile,
+// or fewer.
+Expected<Shapes> NarrowShapes(const Network& network) {
+  TN_ASSIGN_OR_RETURN(Shapes shapes, ShapesAt(network, 0));
+  TN_ASSIGN_OR_RETURN(const onnx::ModelProto model, onnx::ReadModel(network.model, "model"));
+  for (const onnx::ValueInfoProto& input : model.graph.inputs) {
+    for (size_t i = 0; i < input.shape.size(); ++i) {
+      if (input.shape[i].kind != onnx::DimProto::Kind::kParam) continue;
+      const std::string name(input.shape[i].param);
+      const auto [least, most] =
+          std::minmax_element(network.sizes.at(name).begin(), network.sizes.at(name).end());
+      shapes[std::string(input.name)][i] = {-1, name, *least, *most, 1};
     }
   }
   return shapes;
@@ -326,6 +344,9 @@ class Checker {
     o.opt_level = level;
     o.target = options_.target;
     o.empty_sizes = Empty();
+    if (options_.narrow) {
+      TN_ASSIGN_OR_RETURN(o.shapes, NarrowShapes(network_));
+    }
     o.verify_each = true;
     o.jobs = 1;
     o.warn = [&](const std::string& warning) {

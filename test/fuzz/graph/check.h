@@ -14,7 +14,8 @@ struct CheckOptions {
   std::string folder;  // an empty one, for files
   std::string keep;    // "": else a folder that gets the model, its inputs and expected outputs, as
                        // SEED.onnx and SEED.json
-  bool spoil = false;  // makes an element of each result wrong: what must then be found
+  bool narrow = false;  // open sizes have ranges, no longer than they must be
+  bool spoil = false;   // makes an element of each result wrong: what must then be found
 };
 
 struct Finding {

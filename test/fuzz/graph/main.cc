@@ -48,6 +48,7 @@ struct Options {
 CheckOptions OptionsOf(uint64_t seed, const std::string& folder, const std::string& target) {
   CheckOptions check;
   check.folder = folder;
+  check.narrow = seed / 2 % 2 == 1;
   if (!target.empty()) {
     check.levels = {2};
     check.target = target;
