@@ -181,7 +181,7 @@ endfunction()
 # Sanitizer builds are compiled for one run and do not optimise (CMakePresets.json), but for these floors and their
 # tests, in which the time is spent.
 set(TENON_HOT_FLOORS support ir arith loop loop_pass interp)
-# Floors that fuzz targets are about: they tell libFuzzer where they have been, which a fifth of compiling is spent on.
+# Floors that fuzz targets are about: they tell libFuzzer where they have been, which a tenth to a quarter of compiling is spent on.
 set(TENON_FUZZED_FLOORS support target ir loop graph onnx)
 function(tenon_sanitized_level target floor)
   set(level cold)

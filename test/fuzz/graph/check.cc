@@ -36,37 +36,35 @@ constexpr uint64_t kPrime = 0x100000001b3;
 
 using Shapes = std::map<std::string, std::vector<onnx::DimSpec>>;
 
-// Shapes of a model's inputs at one of the two calls.
-Expected<Shapes> ShapesAt(const Network& network, size_t call) {
+// Shapes of a model's inputs: `named` says what an open size is.
+template <class F>
+Expected<Shapes> ShapesOf(const Network& network, F named) {
   TN_ASSIGN_OR_RETURN(const onnx::ModelProto model, onnx::ReadModel(network.model, "model"));
   Shapes shapes;
   for (const onnx::ValueInfoProto& input : model.graph.inputs) {
     std::vector<onnx::DimSpec>& spec = shapes[std::string(input.name)];
     for (const onnx::DimProto& d : input.shape) {
-      onnx::DimSpec size;
-      const bool named = d.kind == onnx::DimProto::Kind::kParam;
-      size.value = named ? network.sizes.at(std::string(d.param))[call] : d.value;
-      spec.push_back(size);
+      const bool open = d.kind == onnx::DimProto::Kind::kParam;
+      spec.push_back(open ? named(std::string(d.param)) : onnx::DimSpec{d.value, {}});
     }
   }
   return shapes;
 }
 
+// At one of the two calls.
+Expected<Shapes> ShapesAt(const Network& network, size_t call) {
+  return ShapesOf(network, [&](const std::string& name) {
+    return onnx::DimSpec{network.sizes.at(name)[call], {}};
+  });
+}
+
 // Each open size ranges over no more than what it is at the calls: rows may be one block of a tile,
 // or fewer.
 Expected<Shapes> NarrowShapes(const Network& network) {
-  TN_ASSIGN_OR_RETURN(Shapes shapes, ShapesAt(network, 0));
-  TN_ASSIGN_OR_RETURN(const onnx::ModelProto model, onnx::ReadModel(network.model, "model"));
-  for (const onnx::ValueInfoProto& input : model.graph.inputs) {
-    for (size_t i = 0; i < input.shape.size(); ++i) {
-      if (input.shape[i].kind != onnx::DimProto::Kind::kParam) continue;
-      const std::string name(input.shape[i].param);
-      const auto [least, most] =
-          std::minmax_element(network.sizes.at(name).begin(), network.sizes.at(name).end());
-      shapes[std::string(input.name)][i] = {-1, name, *least, *most, 1};
-    }
-  }
-  return shapes;
+  return ShapesOf(network, [&](const std::string& name) {
+    const auto [least, most] = std::minmax(network.sizes.at(name)[0], network.sizes.at(name)[1]);
+    return onnx::DimSpec{-1, name, least, most, 1};
+  });
 }
 
 Arrays InputsAt(const Shapes& shapes, const Network& network, uint64_t seed, size_t call) {
