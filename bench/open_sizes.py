@@ -98,7 +98,7 @@ class Bench:
             inputs = self.folder / "inputs.npz"
             np.savez(inputs, **draw(own_about["functions"][0]["inputs"]))
             self.run("run", own, "-i", inputs, "-o", self.folder / "outputs.npz")
-            self.run("run", library, "-i", inputs, "--expect", self.folder / "outputs.npz", "--rtol", "1e-3")
+            self.run("run", library, "-i", inputs, "--expect", self.folder / "outputs.npz", "--atol", "1e-4", "--rtol", "1e-3")
             for threads in self.options.threads:
                 times = [(self.measure(own, inputs, threads), self.measure(library, inputs, threads))
                          for _ in range(self.options.rounds)]

@@ -147,12 +147,6 @@ std::optional<ProductShape> ReadProduct(const Site& site) {
   return s;
 }
 
-namespace {
-
-// Whether rows are taken one after another, whichever axes they stand on. A tile of rows ends where
-// its axis does, so that is for axes that may end soon: one row in each of several places, or
-// sizes that only the call knows. Where a row of three axes lies can be told from its place among
-// all only if none of them may be empty.
 bool StandTogether(const Site& site) {
   const std::vector<Expr>& a = site.input(0).dims;
   const auto rows = static_cast<long>(a.size()) - 1;
@@ -165,15 +159,17 @@ bool StandTogether(const Site& site) {
   return !AsInt(a[a.size() - 2]) && (several == 2 || has_some);
 }
 
-}  // namespace
+void ProductShape::PutTogether() {
+  together = true;
+  m *= Lead();
+  lead.clear();
+  least = {std::accumulate(least.begin(), least.end(), int64_t{1}, std::multiplies<>())};
+}
 
 std::optional<ProductShape> ReadProductOfRows(const Site& site) {
   std::optional<ProductShape> s = ReadProduct(site);
   if (!s || !StandTogether(site)) return s;
-  s->together = true;
-  s->m *= s->Lead();
-  s->lead.clear();
-  s->least = {std::accumulate(s->least.begin(), s->least.end(), int64_t{1}, std::multiplies<>())};
+  s->PutTogether();
   return s;
 }
 

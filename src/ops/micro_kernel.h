@@ -70,11 +70,18 @@ struct ProductShape {
   te::Indices RowAt(const te::Indices& rows, const std::vector<Expr>& dims) const;
   /// The other way: lead and m from where a row lies.
   te::Indices RowsOf(const te::Indices& row, const std::vector<Expr>& dims) const;
+  /// All rows on one axis.
+  void PutTogether();
 };
 /// Nullopt for any other node, and for a single column, which has no lanes.
 std::optional<ProductShape> ReadProduct(const Site& site);
-/// The same with all rows on one axis where each of them is alone on its own: 197 x 1 rows fill
-/// tiles that one row does not.
+/// Whether rows of the first operand are taken one after another, whichever axes they stand on. A
+/// tile of rows ends where its axis does, so that is for axes that may end soon: one row in each of
+/// several places (197 x 1 rows fill tiles that one row does not), or sizes that only the call
+/// knows. Where a row of three axes lies can be told from its place among all only if none of them
+/// may be empty.
+bool StandTogether(const Site& site);
+/// ReadProduct, with all rows on one axis where they stand together.
 std::optional<ProductShape> ReadProductOfRows(const Site& site);
 
 /// What a product of `blocks` blocks of rows, those of all leading places, moves: everything once,

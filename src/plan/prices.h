@@ -59,11 +59,11 @@ class WithCuts : public Prices {
 double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops::Site& site,
                const ops::Point& point);
 
-/// The cheapest way to compute a node by itself; nullopt where there is only its definition.
-std::optional<double> CheapestOf(const graph::Graph& g, graph::NodeId node,
-                                 const graph::GraphPassContext& context);
-
-/// What another form of an operator must save before it is taken: prices are not that exact.
-inline constexpr double kOtherFormIsWorthIt = 1.2;
+/// Which of several forms of an operator is taken; the first is its own, and each computes it with
+/// its first node, at the same dims. Another than that has to save a good part, for prices are not
+/// exact: at the sizes that stand for open dims together, at each of which a form counts by how
+/// many times as long as the best one there it takes. A form that has only its definition is none;
+/// where that is the first, it stays.
+size_t BestForm(const std::vector<graph::Graph>& forms, const graph::GraphPassContext& context);
 
 }  // namespace tenon::plan

@@ -207,4 +207,16 @@ std::vector<SizedRegion> AtWeightedSizes(const Graph& region,
   return out;
 }
 
+std::vector<SizedRegion> ThreeSizes(const Graph& region) {
+  if (OpenDims(region).empty()) return {{region, {}, 1, ""}};
+  std::vector<SizedRegion> out(3);
+  for (const Dim& d : region.dims) {
+    const int64_t most = d.Typical();
+    const int64_t of_dim[] = {d.LeastSome(), MiddleSize(d, most), most};
+    for (size_t k = 0; k < 3; ++k) out[k].sizes.push_back(of_dim[k]);
+  }
+  for (SizedRegion& s : out) s.region = AtSizes(region, SizesOf(region, s.sizes));
+  return out;
+}
+
 }  // namespace tenon::plan

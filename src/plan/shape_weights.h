@@ -57,4 +57,8 @@ graph::Choices ChoicesAt(const graph::Plan& plan, const VarMap& sizes);
 std::vector<SizedRegion> AtWeightedSizes(const graph::Graph& region,
                                          const std::vector<ShapeWeight>& given);
 
+/// The region where each of its dims has one size: the least, one between, and the typical one, the
+/// last. Just the region where no dims are open.
+std::vector<SizedRegion> ThreeSizes(const graph::Graph& region);
+
 }  // namespace tenon::plan

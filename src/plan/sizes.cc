@@ -34,7 +34,6 @@
 namespace tenon::plan {
 
 using graph::Dim;
-using graph::Graph;
 using graph::Variant;
 using ops::Point;
 
@@ -47,20 +46,6 @@ constexpr double kWorthItMeasured = 1.05;
 constexpr size_t kMostVariants = 2;
 // Sizes share a schedule that takes at most so many times as long as their own.
 constexpr double kLittle = 1.05;
-
-// The region where each of its dims has one size: the least, one between, and the typical one, the
-// last. Just the region where no dims are open.
-std::vector<SizedRegion> ThreeSizes(const Graph& region) {
-  if (OpenDims(region).empty()) return {{region, {}, 1, ""}};
-  std::vector<SizedRegion> out(3);
-  for (const Dim& d : region.dims) {
-    const int64_t most = d.Typical();
-    const int64_t of_dim[] = {d.LeastSome(), MiddleSize(d, most), most};
-    for (size_t k = 0; k < 3; ++k) out[k].sizes.push_back(of_dim[k]);
-  }
-  for (SizedRegion& s : out) s.region = AtSizes(region, SizesOf(region, s.sizes));
-  return out;
-}
 
 // The numbers of a point that show in layouts.
 std::vector<int64_t> LayoutOf(const ops::Space& space, const Point& point) {
@@ -357,7 +342,20 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
     for (RankedPoint& p : out) p.rank.elsewhere += p.rank.seconds / least_of_all;
     for (const auto& [layout, seconds] : least) layouts[layout] += seconds / least_of_all;
   }
-  for (RankedPoint& p : out) p.rank.layout = layouts.at(LayoutOf(space, p.point));
+  std::map<std::vector<int64_t>, Rank> best;  // of a layout's schedules
+  for (RankedPoint& p : out) {
+    p.rank.layout = layouts.at(LayoutOf(space, p.point));
+    auto [it, is_new] = best.emplace(LayoutOf(space, p.point), p.rank);
+    if (!is_new && p.rank.IsBetterThan(it->second)) it->second = p.rank;
+  }
+  // One that is little worse at the typical size and better by a good part elsewhere is as good.
+  for (RankedPoint& p : out) {
+    const Rank& least = best.at(LayoutOf(space, p.point));
+    if (p.rank.seconds <= least.seconds * kLittle &&
+        p.rank.elsewhere * kWorthIt < least.elsewhere) {
+      p.rank.seconds = least.seconds;
+    }
+  }
   return out;
 }
 

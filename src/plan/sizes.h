@@ -30,7 +30,8 @@ struct RankedPoint {
 /// All points of the algorithm's space in its order. Where no dims are open, a point's rank is its
 /// seconds. Else `team_price` decides: a layout is as good as its best schedules are at each of
 /// some sizes, relative to the best of all there (another schedule can be taken at some sizes,
-/// another layout cannot); of schedules those count that are best at typical sizes.
+/// another layout cannot); of its schedules those count that are best at typical sizes, or little
+/// worse there and better by a good part at the others.
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
                                     const Price& price, const Price& team_price);
 

@@ -74,11 +74,7 @@ Graph Alone(const Graph& g, const Node& product, bool split) {
 
 bool IsFaster(const Graph& g, const Node& product, const GraphPassContext& context) {
   const Graph split = Alone(g, product, true);
-  if (split.nodes.empty()) return false;
-  const std::optional<double> parts = plan::CheapestOf(split, 0, context);
-  if (!parts) return false;  // nobody multiplies them
-  const std::optional<double> whole = plan::CheapestOf(Alone(g, product, false), 0, context);
-  return whole && *parts < *whole / plan::kOtherFormIsWorthIt;
+  return !split.nodes.empty() && plan::BestForm({Alone(g, product, false), split}, context) == 1;
 }
 
 }  // namespace

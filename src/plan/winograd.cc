@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -90,22 +89,17 @@ Graph Alone(const Graph& g, const Node& conv, int64_t tile) {
 
 // Tiles of 4, of 2, or none: 0.
 int64_t BestTile(const Graph& g, const Node& conv, const GraphPassContext& context) {
-  const auto price = [&](int64_t tile) -> std::optional<double> {
-    const Graph alone = Alone(g, conv, tile);
-    if (alone.nodes.empty()) return std::nullopt;
-    return plan::CheapestOf(alone, 0, context);
-  };
-  const std::optional<double> direct = price(0);
-  if (!direct) return 0;
-  int64_t best = 0;
-  double least = *direct / plan::kOtherFormIsWorthIt;
-  for (int64_t tile : {4, 2}) {
-    const std::optional<double> seconds = price(tile);
-    if (!seconds || *seconds >= least) continue;
-    best = tile;
-    least = *seconds;
+  constexpr int64_t kTiles[] = {0, 4, 2};
+  std::vector<int64_t> tiles;
+  std::vector<Graph> forms;
+  for (const int64_t tile : kTiles) {
+    Graph form = Alone(g, conv, tile);
+    if (form.nodes.empty() && tile == 0) return 0;
+    if (form.nodes.empty()) continue;
+    tiles.push_back(tile);
+    forms.push_back(std::move(form));
   }
-  return best;
+  return tiles[plan::BestForm(forms, context)];
 }
 
 }  // namespace

@@ -79,18 +79,14 @@ std::optional<TiledShape> ReadTiled(const Site& site, bool together) {
   if (!s || s->n < 2 || s->k < 1) return std::nullopt;
   const auto kernel = TileKernelFor(site.machine, s->a, s->b, s->types.accumulator);
   if (!kernel) return std::nullopt;
-  if (together) {
-    s->together = true;
-    s->m *= s->Lead();
-    s->lead.clear();
-    s->least = {s->m};
-  }
+  if (together) s->PutTogether();
   return TiledShape{std::move(*s), *kernel, split};
 }
 
-// Where their number is known, rows of all places are one behind the other, and fill tiles.
+// Rows of all places are one behind the other, and fill tiles: where their number is known, and
+// where axes may end soon.
 std::optional<TiledShape> ReadTiled(const Site& site) {
-  return ReadTiled(site, AreNumbers(site.input(0)));
+  return ReadTiled(site, AreNumbers(site.input(0)) || StandTogether(site));
 }
 
 bool IsFor(const Site& site) { return ReadTiled(site).has_value(); }
@@ -353,8 +349,8 @@ constexpr OpKind kOps[] = {OpKind::kMatMul}, kSplitOps[] = {OpKind::kSplitMatMul
 
 extern const Algorithm kTileRowsMatMul, kSplitMatMul;
 const Algorithm kTileRowsMatMul = {"tile_rows_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                   ScheduleIt,         2};
+                                   ScheduleIt,         3};
 const Algorithm kSplitMatMul = {"split_matmul", kSplitOps, IsFor,      SpaceOf, Wants,
-                                Work,           Build,     ScheduleIt, 3};
+                                Work,           Build,     ScheduleIt, 4};
 
 }  // namespace tenon::ops

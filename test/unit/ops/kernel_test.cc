@@ -487,6 +487,28 @@ TEST(Kernel, ProductInTilesOfFewOpenRows) {
   }
 }
 
+// Rows on two open axes fill tiles one behind the other: one row in each of several places, and
+// places that end within a tile.
+TEST(Kernel, ProductInTilesOfRowsOnOpenAxes) {
+  const Machine amx = MachineOf("sapphirerapids");
+  const DType bf16 = DType::BFloat16();
+  const graph::Dim batch{VarNode::Make("b"), 1, 9, 1}, seq{VarNode::Make("s"), 1, 4, 1};
+  Case parts;
+  parts.op = OpKind::kSplitMatMul;
+  parts.inputs = {F32({1, 1, 33}), TypeOf(bf16, {2, 33, 17})};
+  Case plain = Product(bf16, bf16, {1}, 1, 17, 33);
+  for (Case* c : {&parts, &plain}) {
+    c->dims = {batch, seq};
+    c->at.clear();
+    for (const auto& [b, s] : {std::pair<int64_t, int64_t>{9, 1}, {5, 3}, {5, 4}})
+      c->at.push_back({{"b", b}, {"s", s}});
+    c->inputs[0].dims[0] = batch.var;
+    c->inputs[0].dims[1] = seq.var;
+  }
+  Check(parts, "split_matmul", 1e-6, amx);
+  Check(plain, "tile_rows_matmul", 1e-2, amx);
+}
+
 TEST(Kernel, PackedMatrixProductOfOpenSizes) {
   for (int64_t n : {2, 33}) {
     Case rows;

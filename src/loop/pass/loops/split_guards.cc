@@ -233,10 +233,16 @@ bool KeepsElement(const Store& store) {
   }
 }
 
+// Memory that nobody writes and hints about what nobody will read are nothing, too.
 bool DoesNothing(const Stmt& stmt) {
   if (const auto* seq = As<Seq>(stmt))
     return std::all_of(seq->stmts.begin(), seq->stmts.end(), DoesNothing);
   if (const auto* loop = As<For>(stmt)) return DoesNothing(loop->body);
+  if (const auto* alloc = As<Alloc>(stmt)) return DoesNothing(alloc->body);
+  if (const auto* hint = As<Evaluate>(stmt)) {
+    const auto* call = As<Call>(hint->call);
+    return call && call->intrinsic == Intrinsic::kPrefetch;
+  }
   const auto* store = As<Store>(stmt);
   return store && KeepsElement(*store);
 }
@@ -367,16 +373,20 @@ class GuardSplitter final : public ScopedRewriter {
     return seq && seq->stmts.empty() ? nullptr : out;
   }
 
-  // Where the loop's guards hold nowhere and its body then does nothing (a vector that is all
-  // beyond the end adds zeroes), what comes after is left out.
+  // Where guards hold nowhere and the loop's body then does nothing (a vector that is all beyond
+  // the end adds zeroes; a block of tiles has fewer than its size), what comes after is left out.
   Expr EndOfWork(const For& loop, const std::vector<Guard>& guards, const Expr& last,
                  const Expr& end) {
     std::unordered_map<const Node*, bool> never;
     Expr most;
     for (const Guard& g : guards) {
-      if (!g.hi_may || (most && !StructuralEqual(most, g.hi_may))) return end;
-      most = g.hi_may;
+      const Expr& may = g.exact ? g.hi : g.hi_may;
+      if (!may) continue;
       never[g.comparison] = false;
+      if (!most)
+        most = may;
+      else if (!analyzer_.CanProve(Le(may, most)))
+        most = analyzer_.CanProve(Le(most, may)) ? may : Max(most, may);
     }
     if (!most || !DoesNothing(Decide(loop.body, never))) return end;
     return analyzer_.Simplify(Max(last, Min(end, most)));
