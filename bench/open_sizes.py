@@ -25,6 +25,9 @@ import tempfile
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "test" / "models"))
+from distances import distance  # noqa: E402
+
 # By network: the shape of each input with its open sizes, and the sizes that are measured.
 NETWORKS = {
     "mlp-4-2": ({"input": "batch[1..16]x4"}, [{"batch": b} for b in (1, 2, 3, 5, 7, 8, 13, 16)]),
@@ -84,6 +87,15 @@ class Bench:
         self.run("compile", model, "-o", library, "-q", *options)
         return library, json.loads(self.run("inspect", "--json", library))
 
+    def check(self, own, other, inputs, what):
+        """Both give the same, as far as the contract says of fp32."""
+        for library, out in ((own, "own.npz"), (other, "other.npz")):
+            self.run("run", library, "-i", inputs, "-o", self.folder / out)
+        want, got = np.load(self.folder / "own.npz"), np.load(self.folder / "other.npz")
+        far = distance([got[name] for name in want.files], [want[name] for name in want.files])
+        if not far <= 1e-4:
+            sys.exit(f"{what}: results differ by {far:.1e}")
+
     def measure(self, library, inputs, threads):
         report = self.folder / "bench.json"
         self.run("bench", library, "-i", inputs, "--threads", threads, "--duration", self.options.duration, "--json", report)
@@ -97,8 +109,7 @@ class Bench:
             own, own_about = self.compile(model, {i: fixed(s, sizes) for i, s in shapes.items()}, "fixed")
             inputs = self.folder / "inputs.npz"
             np.savez(inputs, **draw(own_about["functions"][0]["inputs"]))
-            self.run("run", own, "-i", inputs, "-o", self.folder / "outputs.npz")
-            self.run("run", library, "-i", inputs, "--expect", self.folder / "outputs.npz", "--atol", "1e-4", "--rtol", "1e-3")
+            self.check(own, library, inputs, f"{name} at {sizes}")
             for threads in self.options.threads:
                 times = [(self.measure(own, inputs, threads), self.measure(library, inputs, threads))
                          for _ in range(self.options.rounds)]

@@ -2,11 +2,11 @@
 // one after the other. For layouts, a few sizes are looked at: a layout's price at a size is that
 // of the best schedule that it allows there, relative to the best of all at that size, and these
 // add up (absolute seconds would let the largest size decide alone). Then one schedule is taken for
-// typical sizes, and the range of each dim is walked in octaves (1, 2..3, 4..7, …): where another
-// schedule beats it by a good part, that octave is a stretch; neighbours with nearly the same need
-// are joined, and the stretches that gain most become variants. For a product of f32[n, 256], n
-// in 1..=64, by f32[256, 4], all of whose work below 32 rows takes no longer than waking a second
-// worker,
+// typical sizes, or one that is little worse there and much better at the others, and the range of
+// each dim is walked in octaves (1, 2..3, 4..7, …): where another schedule beats it by a good part,
+// that octave is a stretch; neighbours with nearly the same need are joined, and the stretches that
+// gain most become variants. For a product of f32[n, 256], n in 1..=64, by f32[256, 4], all of
+// whose work below 32 rows takes no longer than waking a second worker,
 //
 //   plan "packed_matmul" layout {nv: 1} schedule {tile_rows: 8, row_block: 8, parallel_loops: 3}
 //

@@ -465,48 +465,36 @@ TensorType Open(TensorType type, size_t axis, Case* c) {
   return type;
 }
 
-// So few rows, or none, that one block of tiles is all of them.
-TEST(Kernel, ProductInTilesOfFewOpenRows) {
+// Products whose rows stand on these open axes, of f32 in parts and of bf16, in tiles.
+void CheckInTiles(const std::vector<graph::Dim>& rows, const decltype(Case::at)& at) {
   const Machine amx = MachineOf("sapphirerapids");
   const DType bf16 = DType::BFloat16();
-  for (const graph::Dim& rows :
-       {graph::Dim{VarNode::Make("m"), 0, 16, 1}, graph::Dim{VarNode::Make("m"), 1, 17, 1}}) {
-    Case parts;
-    parts.op = OpKind::kSplitMatMul;
-    parts.inputs = {F32({1, 33}), TypeOf(bf16, {2, 33, 17})};
-    Case plain = Product(bf16, bf16, {}, 1, 17, 33);
-    for (Case* c : {&parts, &plain}) {
-      c->dims = {rows};
-      c->at.clear();
-      for (int64_t m : {int64_t{rows.min}, int64_t{1}, int64_t{15}, rows.max})
-        c->at.push_back({{"m", m}});
-      c->inputs[0].dims[0] = rows.var;
-    }
-    Check(parts, "split_matmul", 1e-6, amx);
-    Check(plain, "tile_rows_matmul", 1e-2, amx);
+  Case plain = Product(bf16, bf16, std::vector<int64_t>(rows.size() - 1, 1), 1, 17, 33);
+  Case parts;
+  parts.op = OpKind::kSplitMatMul;
+  parts.inputs = {plain.inputs[0], TypeOf(bf16, {2, 33, 17})};
+  parts.inputs[0].dtype = DType::Float(32);
+  for (Case* c : {&parts, &plain}) {
+    c->dims = rows;
+    c->at = at;
+    for (size_t d = 0; d < rows.size(); ++d) c->inputs[0].dims[d] = rows[d].var;
   }
+  Check(parts, "split_matmul", 1e-6, amx);
+  Check(plain, "tile_rows_matmul", 1e-2, amx);
+}
+
+// So few rows, or none, that one block of tiles is all of them.
+TEST(Kernel, ProductInTilesOfFewOpenRows) {
+  CheckInTiles({{VarNode::Make("m"), 0, 16, 1}},
+               {{{"m", 0}}, {{"m", 1}}, {{"m", 15}}, {{"m", 16}}});
+  CheckInTiles({{VarNode::Make("m"), 1, 17, 1}}, {{{"m", 1}}, {{"m", 15}}, {{"m", 17}}});
 }
 
 // Rows on two open axes fill tiles one behind the other: one row in each of several places, and
 // places that end within a tile.
 TEST(Kernel, ProductInTilesOfRowsOnOpenAxes) {
-  const Machine amx = MachineOf("sapphirerapids");
-  const DType bf16 = DType::BFloat16();
-  const graph::Dim batch{VarNode::Make("b"), 1, 9, 1}, seq{VarNode::Make("s"), 1, 4, 1};
-  Case parts;
-  parts.op = OpKind::kSplitMatMul;
-  parts.inputs = {F32({1, 1, 33}), TypeOf(bf16, {2, 33, 17})};
-  Case plain = Product(bf16, bf16, {1}, 1, 17, 33);
-  for (Case* c : {&parts, &plain}) {
-    c->dims = {batch, seq};
-    c->at.clear();
-    for (const auto& [b, s] : {std::pair<int64_t, int64_t>{9, 1}, {5, 3}, {5, 4}})
-      c->at.push_back({{"b", b}, {"s", s}});
-    c->inputs[0].dims[0] = batch.var;
-    c->inputs[0].dims[1] = seq.var;
-  }
-  Check(parts, "split_matmul", 1e-6, amx);
-  Check(plain, "tile_rows_matmul", 1e-2, amx);
+  CheckInTiles({{VarNode::Make("b"), 1, 9, 1}, {VarNode::Make("s"), 1, 4, 1}},
+               {{{"b", 9}, {"s", 1}}, {{"b", 5}, {"s", 3}}, {{"b", 5}, {"s", 4}}});
 }
 
 TEST(Kernel, PackedMatrixProductOfOpenSizes) {
