@@ -38,14 +38,14 @@ constexpr double kOtherFormIsWorthIt = 1.2;
 
 // The cheapest way to compute the graph's first node by itself; infinite where there is only its
 // definition.
-double CheapestOf(const graph::Graph& g, const graph::GraphPassContext& context) {
+double CheapestOf(const graph::Graph& g, const Machine& machine) {
   const graph::Group group = graph::GroupOf(g, 0);
-  const ops::Site site{group.region, group.anchor, *context.machine};
+  const ops::Site site{group.region, group.anchor, machine};
   double least = std::numeric_limits<double>::infinity();
   for (const ops::Algorithm* a : ops::Algorithms()) {
     if (a->ops.empty() || !ops::Applies(*a, site)) continue;
     a->space(site).ForEach([&](const ops::Point& point) {
-      least = std::min(least, PriceOf(context.prices, *a, site, point));
+      least = std::min(least, ops::PriceOf(*a, site, point));
     });
   }
   return least;
@@ -53,12 +53,12 @@ double CheapestOf(const graph::Graph& g, const graph::GraphPassContext& context)
 
 }  // namespace
 
-size_t BestForm(const std::vector<graph::Graph>& forms, const graph::GraphPassContext& context) {
+size_t BestForm(const std::vector<graph::Graph>& forms, const Machine& machine) {
   std::vector<std::vector<double>> seconds;  // by form and size
   std::vector<double> least;
   for (const graph::Graph& form : forms) {
     std::vector<double>& at = seconds.emplace_back();
-    for (const SizedRegion& s : ThreeSizes(form)) at.push_back(CheapestOf(s.region, context));
+    for (const SizedRegion& s : ThreeSizes(form)) at.push_back(CheapestOf(s.region, machine));
     if (least.empty()) least = at;
     TN_CHECK(least.size() == at.size());
     for (size_t k = 0; k < at.size(); ++k) least[k] = std::min(least[k], at[k]);

@@ -63,7 +63,8 @@ double PriceOf(const Prices* prices, const ops::Algorithm& algorithm, const ops:
 /// its first node, at the same dims. Another than that has to save a good part, for prices are not
 /// exact: at the sizes that stand for open dims together, at each of which a form counts by how
 /// many times as long as the best one there it takes. A form that has only its definition is none;
-/// where that is the first, it stays.
-size_t BestForm(const std::vector<graph::Graph>& forms, const graph::GraphPassContext& context);
+/// where that is the first, it stays. The model alone says it: records know the form that was
+/// tuned, and a network planned by them is to be made of the kernels that they are about.
+size_t BestForm(const std::vector<graph::Graph>& forms, const Machine& machine);
 
 }  // namespace tenon::plan

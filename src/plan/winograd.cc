@@ -99,7 +99,7 @@ int64_t BestTile(const Graph& g, const Node& conv, const GraphPassContext& conte
     tiles.push_back(tile);
     forms.push_back(std::move(form));
   }
-  return tiles[plan::BestForm(forms, context)];
+  return tiles[plan::BestForm(forms, *context.machine)];
 }
 
 }  // namespace
