@@ -325,6 +325,6 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 }  // namespace
 
 extern const Algorithm kTileConv;
-const Algorithm kTileConv = {"tile_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kTileConv = {"tile_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

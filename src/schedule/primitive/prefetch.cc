@@ -188,24 +188,53 @@ Expected<Turns> TurnsOf(const std::vector<const For*>& loops, const std::string&
   return out;
 }
 
-// The lines of a box, numbered in the order of memory: those along the axis follow each other.
+// A part of the place of a line along a dimension, place / unit % count: as one of the numbers that
+// a layout makes of it, its lines are `stride` elements apart.
+struct LineDigit {
+  size_t dim;
+  int64_t unit, count, stride;
+};
+
+// The lines of a box, numbered in the order of memory, as far as the layout gives one.
 struct Numbered {
   std::vector<Expr> first;
-  std::vector<int64_t> lengths;
-  std::vector<size_t> order;
+  std::vector<LineDigit> digits;  // from the outermost
   int64_t count = 1;
 
   // Where a line is, in each dimension.
   std::vector<Expr> At(Expr number) const {
     std::vector<Expr> out = first;
-    for (size_t i = order.size(); i-- > 0;) {
-      const size_t d = order[i];
-      out[d] = out[d] + (i == 0 ? number : number % lengths[d]);
-      number = number / lengths[d];
+    for (size_t i = digits.size(); i-- > 0;) {
+      const LineDigit& d = digits[i];
+      out[d.dim] = out[d.dim] + (i == 0 ? number : number % d.count) * d.unit;
+      number = number / d.count;
     }
     return out;
   }
 };
+
+// The digits of `length` lines along a dimension, from the innermost; one where the layout does not
+// say how far apart they are.
+std::vector<LineDigit> DigitsOf(const HintTarget& t, size_t dim, int64_t length) {
+  const std::vector<LineDigit> whole = {{dim, 1, length, 0}};
+  Analyzer analyzer;
+  std::vector<Expr> at(t.box.size(), IndexConst(0));
+  const auto place = [&](int64_t line) -> std::optional<int64_t> {
+    at[dim] = IndexConst(line * t.lines.steps[dim]);
+    return AsInt(PlaceInMemory(t.buffer, at, &analyzer));
+  };
+  std::vector<LineDigit> out;
+  for (int64_t unit = 1; unit < length;) {
+    const std::optional<int64_t> stride = place(unit);
+    if (!stride) return whole;
+    int64_t count = 2;
+    while (count * unit < length && place(count * unit) == count * *stride) ++count;
+    if (length / unit % count != 0) return whole;
+    out.push_back({dim, unit, count, *stride});
+    unit *= count;
+  }
+  return out;
+}
 
 Expected<Numbered> NumberLines(const HintTarget& t, const std::string& block, Analyzer* analyzer) {
   Numbered out;
@@ -218,11 +247,11 @@ Expected<Numbered> NumberLines(const HintTarget& t, const std::string& block, An
                                 t.loop->loop()->var->name + " is no fixed number");
     }
     out.first.push_back(range.min);
-    out.lengths.push_back(*length);
     out.count *= *length;
-    if (d != t.lines.axis) out.order.push_back(d);
+    for (const LineDigit& digit : DigitsOf(t, d, *length)) out.digits.push_back(digit);
   }
-  out.order.push_back(t.lines.axis);
+  std::stable_sort(out.digits.begin(), out.digits.end(),
+                   [](const LineDigit& a, const LineDigit& b) { return a.stride > b.stride; });
   return out;
 }
 
