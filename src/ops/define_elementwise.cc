@@ -31,15 +31,16 @@ static Expr ClipTo(const Expr& x, const Expr& lo, const Expr& hi) {
   return Select::Make(Gt(t, hi), hi, t);
 }
 
+// x (f / 2 + 1 / 2) has the values of x / 2 (f + 1), and is a multiply-add and a product.
 static Expr Gelu(const Expr& x, bool tanh_form) {
-  Expr half = x * Const(x, 0.5);
+  const Expr half = Const(x, 0.5);
   if (!tanh_form) {
     Expr erf = Intrin(Intrinsic::kErf, x * Const(x, 0.70710678118654752440));
-    return half * (erf + Const(x, 1));
+    return x * (erf * half + half);
   }
   Expr cubic = x + x * x * x * Const(x, 0.044715);
   Expr tanh = Intrin(Intrinsic::kTanh, cubic * Const(x, 0.79788456080286535588));
-  return half * (tanh + Const(x, 1));
+  return x * (tanh * half + half);
 }
 
 static Expr Softplus(const Expr& x) {

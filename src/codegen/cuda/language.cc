@@ -81,6 +81,8 @@ static constexpr HelperRow kHelpers[] = {
      "#if __CUDA_ARCH__ >= 800\n  float r;\n"
      "  asm(\"min.NaN.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(a), \"f\"(b));\n  return r;\n"
      "#else\n  return a > b ? b : a;\n#endif\n}}\n"
+     "{q} float tn_inverse_f32(float v) {{\n  float r;\n"
+     "  asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(v));\n  return r;\n}}\n"
      "{q} {T} tn_erf_{t}({T} v) {{\n"
      "  const float x = tn_least_f32(fabsf(v), 3.93f), u = x * x;\n"
      "  float p = 0x1.1211860p-19f, q = 0x1.3ecc080p-15f;\n"
@@ -89,7 +91,7 @@ static constexpr HelperRow kHelpers[] = {
      "  p = fmaf(p, u, 0x1.b0736c0p-5f);\n  q = fmaf(q, u, 0x1.d3fd0c0p-4f);\n"
      "  p = fmaf(p, u, 0x1.86b6920p-3f);\n  q = fmaf(q, u, 0x1.013b420p-1f);\n"
      "  p = fmaf(p, u, 0x1.20dd740p+0f);\n  q = fmaf(q, u, 1.0f);\n"
-     "  return copysignf(tn_least_f32(__fdividef(x * p, q), 1.0f), v);\n}}\n"},
+     "  return copysignf(tn_least_f32(x * p * tn_inverse_f32(q), 1.0f), v);\n}}\n"},
     {"popcount", kInts, "{q} {T} tn_popcount_{t}({T} v) {{\n  return ({T})__popcll(({U})v);\n}}\n"},
     {"clz", kInts,
      "{q} {T} tn_clz_{t}({T} v) {{\n  return ({T})(__clzll((long long)({U})v) - (64 - "
