@@ -44,9 +44,8 @@ double CheapestOf(const graph::Graph& g, const Machine& machine) {
   double least = std::numeric_limits<double>::infinity();
   for (const ops::Algorithm* a : ops::Algorithms()) {
     if (a->ops.empty() || !ops::Applies(*a, site)) continue;
-    a->space(site).ForEach([&](const ops::Point& point) {
-      least = std::min(least, ops::PriceOf(*a, site, point));
-    });
+    a->space(site).ForEach(
+        [&](const ops::Point& point) { least = std::min(least, ops::PriceOf(*a, site, point)); });
   }
   return least;
 }

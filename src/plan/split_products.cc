@@ -74,7 +74,8 @@ Graph Alone(const Graph& g, const Node& product, bool split) {
 
 bool IsFaster(const Graph& g, const Node& product, const GraphPassContext& context) {
   const Graph split = Alone(g, product, true);
-  return !split.nodes.empty() && plan::BestForm({Alone(g, product, false), split}, *context.machine) == 1;
+  return !split.nodes.empty() &&
+         plan::BestForm({Alone(g, product, false), split}, *context.machine) == 1;
 }
 
 }  // namespace

@@ -168,7 +168,8 @@ class Schedule {
   std::string Prefetch(const std::string& block, const std::string& buffer, const std::string& loop,
                        int64_t distance);
   /// The same little by little: in each turn of `over`, a loop between `loop` and the block, a few
-  /// of the hints, in the order of memory, so that all are given while one iteration of `loop` runs.
+  /// of the hints, in the order of memory, so that all are given while one iteration of `loop`
+  /// runs.
   std::string SpreadPrefetch(const std::string& block, const std::string& buffer,
                              const std::string& loop, int64_t distance, const std::string& over);
   /// The statements in the loop's body run in different iterations: statement c of iteration i runs
