@@ -167,8 +167,8 @@ class Schedule {
   /// write. Returns the name of the new block, "<buffer>.prefetch".
   std::string Prefetch(const std::string& block, const std::string& buffer, const std::string& loop,
                        int64_t distance);
-  /// The same little by little: in each turn of `over`, a loop between `loop` and the block, a few
-  /// of the hints, in the order of memory, so that all are given while one iteration of `loop`
+  /// The same little by little, in the order of memory: in each turn of `over`, a loop between
+  /// `loop` and the block, a few of the hints, so that all are given while one iteration of `loop`
   /// runs.
   std::string SpreadPrefetch(const std::string& block, const std::string& buffer,
                              const std::string& loop, int64_t distance, const std::string& over);

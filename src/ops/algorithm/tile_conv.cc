@@ -190,10 +190,11 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.bytes[machine.LevelFor(static_cast<int64_t>(weights))] += weights * (all_bands - 1);
   // An element is packed by about two operations; the sums go to memory and come back.
   constexpr double kToPack = 2;
+  const int64_t elements = packed / bytes;
   const int64_t sums = groups * rows * t.kernel.rows() * nv * t.kernel.lanes();
   const double all_sums = all_bands * static_cast<double>(panels * sums);
-  work.vector_ops = EpilogueElements(site) + 2 * all_sums +
-                    kToPack * all_bands * static_cast<double>(packed / bytes);
+  work.vector_ops =
+      EpilogueElements(site) + 2 * all_sums + kToPack * all_bands * static_cast<double>(elements);
   work.bytes[std::min(machine.LevelFor(sums * 4), machine.memory.size() - 1)] += 8 * all_sums;
   const double border = BorderBytes(site.region);
   work.bytes[machine.LevelFor(static_cast<int64_t>(border))] += border;

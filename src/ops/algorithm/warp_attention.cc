@@ -125,7 +125,8 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.team = machine.workers;
   work.tiles = blocks;
   // Tiles are waited for.
-  const double turns = static_cast<double>(keys / ValueOf(point, "keys") * passes);
+  const int64_t blocks_of_keys = keys / ValueOf(point, "keys");
+  const auto turns = static_cast<double>(blocks_of_keys * passes);
   work.vector_ops =
       all * ((products / busy + (kBlockCycles + (turns - 1) * kTileCycles) / together) * lanes +
              scores * kSoftmax);

@@ -216,7 +216,7 @@ struct Numbered {
 // The digits of `length` lines along a dimension, from the innermost; one where the layout does not
 // say how far apart they are.
 std::vector<LineDigit> DigitsOf(const HintTarget& t, size_t dim, int64_t length) {
-  const std::vector<LineDigit> whole = {{dim, 1, length, 0}};
+  std::vector<LineDigit> whole = {{dim, 1, length, 0}};
   Analyzer analyzer;
   std::vector<Expr> at(t.box.size(), IndexConst(0));
   const auto place = [&](int64_t line) -> std::optional<int64_t> {
