@@ -2,9 +2,10 @@
 """Softmax, layer norm and GELU as ONNX nodes on a GPU, beside a copy of the same size and PyTorch: the table of docs/gpu.md.
 
     bench/gpu_rows.py [--tenon build/bin/tenon] [--arch sm_90a] [--rows 32768x4096 …] [--types float16 float32]
-    bench/gpu_rows.py --libraries DIR --compile-only     (onnx alone; then, with a device)     bench/gpu_rows.py --libraries DIR
+    bench/gpu_rows.py --libraries DIR --compile-only    # where there is a compiler and onnx, and no device
+    bench/gpu_rows.py --libraries DIR                   # then, where there is a device
 
-needs: a CUDA device, torch, onnx, numpy, apache-tvm-ffi
+needs: a CUDA device, torch, onnx, apache-tvm-ffi
 
 Numbers are normally distributed. In each of nine rounds every way makes twenty calls, one behind the other, between two events; the
 median of the rounds counts. Printed is the part of `copy_`'s rate that is reached, what a call takes in µs, and the largest

@@ -2,6 +2,7 @@
 // by little, in the turns of a loop inside.
 
 #include <algorithm>
+#include <limits>
 
 #include "arith/analyzer.h"
 #include "ir/print.h"
@@ -213,10 +214,11 @@ struct Numbered {
   }
 };
 
-// The digits of `length` lines along a dimension, from the innermost; one where the layout does not
-// say how far apart they are.
+// The digits of `length` lines along a dimension, from the innermost. One where the layout does not
+// say how far apart they are: then those along the axis follow each other.
 std::vector<LineDigit> DigitsOf(const HintTarget& t, size_t dim, int64_t length) {
-  std::vector<LineDigit> whole = {{dim, 1, length, 0}};
+  constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
+  std::vector<LineDigit> whole = {{dim, 1, length, dim == t.lines.axis ? 0 : kFar}};
   Analyzer analyzer;
   std::vector<Expr> at(t.box.size(), IndexConst(0));
   const auto place = [&](int64_t line) -> std::optional<int64_t> {
