@@ -2,7 +2,7 @@
 // the architecture in its first line and has the source behind that, and so has the "PTX". The fake
 // driver takes the one where it runs on that architecture, and the other from there on.
 // FAKE_NVRTC_LOG in the environment is what every compilation has to say, FAKE_NVRTC_MARK stands
-// behind the code.
+// behind the code. With FAKE_NVRTC_REFUSES compilations that are told so fail.
 // NOLINTBEGIN(readability-identifier-naming): NVRTC's names
 #include <cstdlib>
 #include <cstring>
@@ -55,13 +55,19 @@ int nvrtcDestroyProgram(void** program) {
   return 0;
 }
 int nvrtcCompileProgram(void* program, int count, const char* const* options) {
+  Program& p = *Of(program);
   std::string arch;
+  const char* refused = getenv("FAKE_NVRTC_REFUSES");
   for (int i = 0; i < count; ++i) {
+    if (refused && strcmp(options[i], refused) == 0) {
+      p.log = "libnvvm : error: " + std::string(refused) + " is an unsupported option\n" + '\0';
+      return 6;
+    }
     const char* value = strchr(options[i], '=');
     if (value && strncmp(options[i], "--gpu-architecture=", 19) == 0) arch = value + 1;
   }
   const std::string number = arch.substr(arch.find('_') + 1);
-  Program& p = *Of(program);
+  p.log.clear();
   p.cubin = "fake cubin for sm_" + number + "\n" + p.source;
   p.ptx = "fake PTX for compute_" + number + "\n" + p.source + '\0';
   if (const char* mark = getenv("FAKE_NVRTC_MARK")) p.cubin += mark;

@@ -73,6 +73,22 @@ TEST(Nvrtc, HalvesAreConvertedByInstructions) {
   EXPECT_FALSE(Has(ptx("bf16", "sm_75"), "cvt.rn.bf16.f32"));
 }
 
+// NVRTC's dot products of halves widen a negative sum of small unsigned numbers as if it were none,
+// an index that is 2^32 too large.
+TEST(Nvrtc, NegativeSumsOfSmallNumbers) {
+  NEEDS_NVRTC();
+  const std::string ptx = PtxOf(R"(func @f<n>(A: f64[n * 54], out C: f64[1728]) target "cuda" {
+  for z in 0..27 thread blockIdx.z {
+    for t in 0..64 thread threadIdx.x {
+      C[z * 64 + t] = A[n * (z % 3) * 9 + n * (z / 3 % 3) * 3 + t - z % 3 * 72 - z / 3 % 3 * 24]
+    }
+  }
+}
+)");
+  EXPECT_TRUE(Has(ptx, "ld.global"));
+  EXPECT_FALSE(Has(ptx, "dp2a"));
+}
+
 // Every atomic of the table, and a fence on the side that the order speaks of.
 TEST(Nvrtc, Atomics) {
   NEEDS_NVRTC();

@@ -114,6 +114,14 @@ TEST(DeviceArchitectures, WhatTheCompilerSaysOfRightCodeIsKept) {
   EXPECT_EQ(LogOfCompiling("sm_90"), "");
 }
 
+TEST(DeviceArchitectures, AnOptionThatACompilerDoesNotHaveIsLeftOut) {
+  setenv("FAKE_NVRTC_REFUSES", "-enable-dot=0", 1);
+  EXPECT_EQ(LogOfCompiling("sm_90"), "");
+  setenv("FAKE_NVRTC_REFUSES", "--std=c++17", 1);
+  EXPECT_EQ(LogOfCompiling("sm_90"), "f.cu: error: --std=c++17 is an unsupported option\n");
+  unsetenv("FAKE_NVRTC_REFUSES");
+}
+
 // The fake compiler says something else the second time, which nobody asks it then.
 TEST(DeviceArchitectures, CodeIsMadeOnce) {
   std::string folder = std::filesystem::temp_directory_path() / "tenon-kernels-XXXXXX";
