@@ -261,6 +261,7 @@ def main():
     if args.worker:
         return worker(args)
     begin = time.time()
+    pathlib.Path(args.out).mkdir(parents=True, exist_ok=True)
     only = [w for w in args.only.split(",") if w]
     wanted = [(r[0], p) for r in ROWS for p in args.precisions.split(",") if not only or any(w in r[0] for w in only)]
     env = dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="2")

@@ -384,6 +384,30 @@ TEST(Control, LoopsWhoseChannelsNeverMeetAreOneKernel) {
   }
 }
 
+// A product computes its operand at each of its steps, and an iteration is written out: with many
+// operations there it would be more code than a compiler can take.
+TEST(Control, LoopsThatAreLongWhenWrittenOutAreNone) {
+  for (const int operations : {1, 40}) {
+    std::string chain;
+    for (int i = 0; i < operations; ++i)
+      chain += fmt::format("    %{}: f32[3, 8] = sin(%{})\n", i + 3, i == 0 ? 1 : i + 2);
+    const int last = operations + 2;
+    const Graph g = MustParse(fmt::format(
+        R"(graph @g(%0 "s": f32[3, 8], %1 "w": f32[8, 8]) {{
+  %2: f32[3, 8] = loop(%0, %1) {{carried: 1, count: [2]}} region(%0 "i": i64[], %1 "s": f32[3, 8], %2 "w": f32[8, 8]) {{
+{0}    %{2}: f32[3, 8] = matmul(%{1}, %2)
+    return %{2} "s"
+  }}
+  return %2 "last"
+}})",
+        chain, last, last + 1));
+    const std::vector<Array> inputs = RandomInputs(g, 1);
+    const auto [loops, others] = ExpectRunsOnDevice(g, inputs, GraphEvaluator(g).Run(inputs));
+    EXPECT_EQ(loops, operations == 1 ? 1 : 0);
+    EXPECT_EQ(others > 0, operations != 1);
+  }
+}
+
 // Rows follow from other rows, or in another order: nothing is apart along the first axis.
 // A scan as networks have it: a row of what it reads is made of less than is in it.
 TEST(Control, LoopsInOneKernelComputeWhatTheyAloneRead) {
