@@ -1,7 +1,8 @@
 // Loads and stores: how an index expression becomes an address and an access.
 //
 // An index that is a vector is read as base + lane * stride. Stride 0 is one load and a splat, 1 a
-// vector load, -1 a vector load turned around, anything else a gather. The alignment that LLVM is
+// vector load, -1 a vector load turned around, 2 of elements of 16 bits one half of the words of a
+// vector load, anything else a gather. The alignment that LLVM is
 // told is what divides both the buffer's and the offset's known multiple:
 //
 //   B[ramp(k * 32 + 8, 1, 8)]    with B at 64 bytes:
@@ -196,6 +197,33 @@ Value* ExprEmitter::LoadFrom(const Access& access, DType type, Value* mask) {
   return Branch(mask, load, [&] { return values_.Zero(type); });
 }
 
+// Every other element of 16 bits, as the first or the second halves of words: who converts them to
+// f32 shifts or masks these, and the words that both halves come from are loaded once. A word that
+// has one half in a caller's memory is on one page with it. Null: it is no such load.
+Value* ExprEmitter::LoadHalves(const Load& n) {
+  constexpr int64_t kWordBytes = 4;
+  const auto* ramp = n.indices.size() == 1 ? As<Ramp>(n.indices[0]) : nullptr;
+  const BufferPlace* place = PlaceOf(n.buffer);
+  if (!ramp || !place || AsInt(ramp->stride) != 2 || n.buffer->scope != Scope::kGlobal ||
+      n.buffer->dtype.StorageBits() != 16 || place->align % kWordBytes != 0) {
+    return nullptr;
+  }
+  const ModularSet at = facts_.Modular(ramp->base);
+  if (at.coefficient % 2 != 0) return nullptr;
+  const bool second = at.base % 2 != 0;
+  Value* word = ir_.CreateAShr(Emit(ramp->base), 1);
+  const auto lanes = static_cast<unsigned>(ramp->dtype.lanes);
+  auto* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), lanes);
+  const int64_t multiple = MultipleOf(FloorDiv(at, 2)) * kWordBytes;
+  Value* loaded =
+      ir_.CreateAlignedLoad(words, ir_.CreateInBoundsGEP(ir_.getInt32Ty(), place->base, word),
+                            CommonAlign(place->align, multiple));
+  if (second) loaded = ir_.CreateLShr(loaded, 16);
+  Value* halves = ir_.CreateTrunc(loaded, llvm::FixedVectorType::get(ir_.getInt16Ty(), lanes));
+  llvm::Type* memory = values_.MemoryTypeOf(n.dtype);
+  return values_.FromMemory(n.dtype, ir_.CreateBitCast(halves, memory));
+}
+
 Value* ExprEmitter::VisitLoad(const Load& n, const Expr& e) {
   if (Value* value = Known(e, &Memo::loads)) return value;
   Value* mask = n.mask ? Emit(n.mask) : nullptr;
@@ -206,6 +234,8 @@ Value* ExprEmitter::VisitLoad(const Load& n, const Expr& e) {
     if (lanewise) mask = mask ? ir_.CreateAnd(mask, guard_) : guard_;
   }
   auto load = [&]() -> Value* {
+    Value* halves = mask ? nullptr : LoadHalves(n);
+    if (halves) return halves;
     Access access = Locate(n.buffer, n.indices, /*in_bounds=*/!mask);
     if (!access.address) return llvm::PoisonValue::get(values_.TypeOf(n.dtype));
     return LoadFrom(access, n.dtype, mask);

@@ -22,6 +22,7 @@
 #include "graph/dims.h"
 #include "intrin/tile_intrinsic.h"
 #include "ops/algorithm/matrix_tiles.h"
+#include "ops/algorithm/split_rows.h"
 #include "ops/split_float.h"
 #include "ops/tiling.h"
 #include "support/check.h"
@@ -100,27 +101,37 @@ Space SpaceOf(const Site& site) {
   const Expr nv = space.Add({"nv", OneTo(std::min(columns, kMostAlong)), true, true});
   const Expr rows = space.Add({"tile_rows", OneTo(std::min(row_tiles, kMostAlong)), false, true});
   space.Require(Le(rows * nv + rows + nv, IndexConst(kNumTiles)));
+  // Few rows of parts may be vectors': 0 are the unit's.
+  const Expr vector_rows =
+      t.split ? Expr(space.Add({"vector_rows", SplitRowsChoices(site, s), false, true}))
+              : IndexConst(0);
   const Expr block = space.Add({"row_block", OneTo(kMostRowBlock), false, false});
   const auto ceil_div = [](int64_t a, const Expr& b) {
     return (IndexConst(std::max<int64_t>(a, 1) - 1) + b) / b;
   };
   // Half of the second-level cache holds a block's rows.
+  if (t.split) {
+    space.Require(Or(Eq(vector_rows, IndexConst(0)),
+                     And(And(Eq(rows, IndexConst(1)), Eq(block, IndexConst(1))),
+                         FitsRegisters(vector_rows, nv, site.machine))));
+  }
   space.Require(Or(Eq(block, IndexConst(1)), Le(block * rows * IndexConst(t.RowTileBytes()),
                                                 IndexConst(SecondLevelBytes(site.machine) / 2))));
   // An open product is priced at sizes, where its rows still lie as in the open one.
   space.Add({"rows_together", {s.together ? 1 : 0}, false, true});
-  const Expr blocks = ceil_div(row_tiles, block * rows);
+  const Expr own = Max(vector_rows, rows * IndexConst(kernel.rows()) *
+                                        (IndexConst(1) - Min(vector_rows, IndexConst(1))));
+  const Expr groups = ceil_div(s.m, own), blocks = (groups - 1 + block) / block;
   // Blocks of near-equal size: no larger than as many of them need.
-  space.Require(Le(block, (ceil_div(row_tiles, rows) - 1) / blocks + 1));
+  space.Require(Le(block, (groups - 1) / blocks + 1));
   const Expr shares = space.Add({"shares", DivisorsOf(kMostShares, kMostShares), false, false});
   const Expr panels = ceil_div(columns, nv);
   space.Require(Eq(panels % shares, IndexConst(0)));
   // One block of all columns keeps one worker busy, whoever else there is.
   const Expr parts = IndexConst(std::max<int64_t>(s.Lead(), 1)) * blocks * shares;
   space.Require(Or(Lt(IndexConst(1), parts), Ne(panels % 2, IndexConst(0))));
-  const int64_t least_tiles = CeilDiv(s.least.back(), kernel.rows());
   std::vector<TripCount> outer = TripCounts(s.lead, s.least);
-  outer.emplace_back(blocks, ceil_div(least_tiles, block * rows));
+  outer.emplace_back(blocks, ceil_div(s.least.back(), block * own));
   outer.emplace_back(shares);
   AddParallelLoops(&space, outer, !AreNumbers(site.result()));
   return space;
@@ -156,7 +167,7 @@ void AddTurns(WorkDescription* work, const Site& site, const TiledShape& t, cons
   const auto turns = static_cast<double>(s.Lead() * panels * steps * t.Products());
   const double matrix = BytesOf(site.region, site.input(1));
   // Loads of rows take places among those that wait for the panel, of which a core has few.
-  const double crowd = static_cast<double>(rows + nv) / static_cast<double>(1 + nv);
+  const double crowd = static_cast<double>(rows + nv) / static_cast<double>(nv);
   const double per_turn = crowd * static_cast<double>(nv * kernel.lanes() * t.StepBytes()) /
                           static_cast<double>(t.Products());
   work->AddTileSteps(rows, nv, turns * static_cast<double>(blocks),
@@ -175,6 +186,7 @@ void AddTurns(WorkDescription* work, const Site& site, const TiledShape& t, cons
 WorkDescription Work(const Site& site, const Point& point) {
   const TiledShape t = *ReadTiled(site, ValueOf(point, "rows_together") != 0);
   const ProductShape& s = t.s;
+  if (SplitRows(point) > 0) return SplitRowsWork(site, s, point);
   const MicroKernel& kernel = t.kernel;
   const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
   const int64_t block = ValueOf(point, "row_block"), shares = ValueOf(point, "shares");
@@ -247,6 +259,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
   const TiledShape t = *ReadTiled(group.site());
   const ProductShape& s = t.s;
+  if (SplitRows(point) > 0) return BuildSplitRows(group, op, s, point);
   const int64_t lanes = t.kernel.lanes(), depth = t.kernel.depth();
   const int64_t nv = ValueOf(point, "nv");
   const std::vector<Expr> dims = s.ResultDims(op.out.dims);
@@ -318,6 +331,7 @@ void SchedulePack(Schedule& s, const Parts& parts, const Machine& machine, const
 }
 
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
+  if (SplitRows(point) > 0) return ScheduleSplitRows(s, parts, machine, point);
   const std::string sums = OnlyBlock(s, parts, BlockRole::kAnchor);
   const MicroKernel kernel = KernelOf(machine, PartOf(parts, sums).row, WrittenType(s, sums));
   const std::string rows = std::to_string(kernel.rows()), lanes = std::to_string(kernel.lanes());
@@ -353,6 +367,6 @@ extern const Algorithm kTileRowsMatMul, kSplitMatMul;
 const Algorithm kTileRowsMatMul = {"tile_rows_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
                                    ScheduleIt,         3};
 const Algorithm kSplitMatMul = {"split_matmul", kSplitOps, IsFor,      SpaceOf, Wants,
-                                Work,           Build,     ScheduleIt, 5};
+                                Work,           Build,     ScheduleIt, 6};
 
 }  // namespace tenon::ops

@@ -3,35 +3,46 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/tiling.h"
+
 namespace tenon::ops {
 
 // While the tiles inside a turn of `panels` read one panel, the next one is asked for, a line every
 // few steps along the reduction: asked for when it is needed it would come too late, and all at
-// once it would stand in the way. Not where a tile has less than two steps for a line, or where
-// panels are so small that they stay in the nearest level.
+// once it would stand in the way. Not where panels are so small that they stay in the nearest
+// level. Where a tile has less than two steps for a line, it asks for what itself will read, a bit
+// ahead: a core does that by itself only as far as its operations under way reach, and those of
+// several rows are many.
 static void AskForNextPanel(Schedule& s, const std::string& anchor, const std::string& panels,
                             const Names& outer, const Names& reduce, const Machine& machine,
                             const Point& point) {
-  constexpr int64_t kLineBytes = 64, kMostApart = 16;
+  constexpr int64_t kLineBytes = 64, kMostApart = 16, kAheadBytes = 6 << 10;
+  constexpr size_t kThirdLevel = 2;
   const auto at = std::find(outer.begin(), outer.end(), panels);
   if (at == outer.end()) return;
   const std::string operand = ReadAlong(s, anchor, panels, reduce.back());
   int64_t steps = 1, tiles = 1;
   for (const std::string& l : reduce) steps *= s.GetExtent(l);
   for (auto l = at + 1; l != outer.end(); ++l) tiles *= s.GetExtent(*l);
-  const int64_t bytes = steps * ValueOf(point, "nv") * machine.vector_bits / 8;
+  const int64_t step_bytes = ValueOf(point, "nv") * machine.vector_bits / 8;
+  const int64_t bytes = steps * step_bytes, count = s.GetExtent(panels);
   const int64_t lines = bytes / kLineBytes, last = s.GetExtent(reduce.back());
-  if (!s.ok() || operand.empty() || s.GetExtent(panels) < 2 || machine.LevelFor(bytes) == 0) return;
+  if (!s.ok() || operand.empty() || count < 2) return;
   int64_t apart = 1;
   while (apart < kMostApart && last % (2 * apart) == 0 && lines * 2 * apart <= tiles * steps) {
     apart *= 2;
   }
-  if (apart == 1) return;
   Schedule tried = s;  // where a panel's size is not known, nothing is asked for
-  const std::string over = apart == last && reduce.size() > 1
-                               ? reduce[reduce.size() - 2]
-                               : tried.Split(reduce.back(), {-1, apart})[0];
-  tried.SpreadPrefetch(anchor, operand, panels, 1, over);
+  if (apart == 1) {
+    if (machine.LevelFor(bytes * count) < kThirdLevel) return;
+    tried.Prefetch(anchor, operand, reduce.back(), CeilDiv(kAheadBytes, step_bytes));
+  } else {
+    if (machine.LevelFor(bytes) == 0) return;
+    const std::string over = apart == last && reduce.size() > 1
+                                 ? reduce[reduce.size() - 2]
+                                 : tried.Split(reduce.back(), {-1, apart})[0];
+    tried.SpreadPrefetch(anchor, operand, panels, 1, over);
+  }
   if (tried.ok()) s = std::move(tried);
 }
 

@@ -30,10 +30,11 @@ std::vector<double> Iota(int64_t n) {
 // n.
 class CopyLike {
  public:
+  explicit CopyLike(DType type = kF32) : type_(type) {}
   void Add(const std::function<Stmt(const std::vector<Buffer>&, Expr)>& body,
            const std::vector<int64_t>& sizes) {
     const std::string name = fmt::format("f{}", sizes_.size());
-    module_.Add(Kernel(name, {kF32, kF32}, body));
+    module_.Add(Kernel(name, {type_, type_}, body));
     sizes_[name] = sizes;
   }
   ~CopyLike() {
@@ -52,12 +53,13 @@ class CopyLike {
         SCOPED_TRACE(n);
         // The output is an input too, so that what a kernel leaves alone is compared.
         ExpectSame(module_, code, name,
-                   {InterpArg::Tensor(kF32, {n}, Iota(n)), InterpArg::Tensor(kF32, {n}, Iota(n))},
+                   {InterpArg::Tensor(type_, {n}, Iota(n)), InterpArg::Tensor(type_, {n}, Iota(n))},
                    1, {n});
       }
     }
   }
 
+  const DType type_;
   Module module_;
   std::map<std::string, std::vector<int64_t>> sizes_;
 };
@@ -106,6 +108,26 @@ TEST(Memory, StridesReversalGatherScatterAndSplat) {
                                Load::Make(b[0], {Vec(IndexConst(3), kLanes)}), mask);
           },
           {31});
+    }
+  }
+}
+
+// Every other element of 16 bits, from even and odd places on, up to the last element.
+TEST(Memory, HalvesOfWords) {
+  for (const DType type : {DType::BFloat16(), DType::Int(16), DType::UInt(16)}) {
+    CopyLike kernels(type);
+    for (const int32_t lanes : {2, 8, 16}) {
+      for (const int64_t first : {0, 1, 2, 5}) {
+        kernels.Add(
+            [&](const auto& b, Expr n) {
+              const Var i = VarNode::Make("i");
+              const Expr at = i * (2 * lanes) + first;
+              return Loop(i, (n - first + 1) / (2 * lanes),
+                          Store::Make(b[1], {Vec(i * lanes, lanes)},
+                                      Load::Make(b[0], {Vec(at, lanes, 2)})));
+            },
+            {int64_t{4} * lanes + first - 1, int64_t{4} * lanes + first, 67});
+      }
     }
   }
 }

@@ -449,6 +449,10 @@ TEST(Kernel, ProductOfPartsInTiles) {
   Check(product({15, 31}, 16, true), "split_matmul", 1e-6, amx, 1);
   Check(product({16, 32}, 17, false), "split_matmul", 1e-6, amx, 1);
   Check(product({2, 3, 33}, 16, true), "split_matmul", 1e-6, amx, 1);
+  // So few rows, of pairs along k, may be vectors'.
+  Check(product({1, 4}, 2, false), "split_matmul", 1e-6, amx);
+  Check(product({7, 34}, 17, true), "split_matmul", 1e-6, amx);
+  Check(product({2, 8, 66}, 33, false), "split_matmul", 1e-6, amx);
   Case residual = product({17, 33}, 33, false);
   residual.bias_relu = true;
   Check(residual, "split_matmul", 1e-6, amx, 2);
@@ -466,13 +470,14 @@ TensorType Open(TensorType type, size_t axis, Case* c) {
 }
 
 // Products whose rows stand on these open axes, of f32 in parts and of bf16, in tiles.
-void CheckInTiles(const std::vector<graph::Dim>& rows, const decltype(Case::at)& at) {
+void CheckInTiles(const std::vector<graph::Dim>& rows, const decltype(Case::at)& at,
+                  int64_t k = 33) {
   const Machine amx = MachineOf("sapphirerapids");
   const DType bf16 = DType::BFloat16();
-  Case plain = Product(bf16, bf16, std::vector<int64_t>(rows.size() - 1, 1), 1, 17, 33);
+  Case plain = Product(bf16, bf16, std::vector<int64_t>(rows.size() - 1, 1), 1, 17, k);
   Case parts;
   parts.op = OpKind::kSplitMatMul;
-  parts.inputs = {plain.inputs[0], TypeOf(bf16, {2, 33, 17})};
+  parts.inputs = {plain.inputs[0], TypeOf(bf16, {2, k, 17})};
   parts.inputs[0].dtype = DType::Float(32);
   for (Case* c : {&parts, &plain}) {
     c->dims = rows;
@@ -488,6 +493,8 @@ TEST(Kernel, ProductInTilesOfFewOpenRows) {
   CheckInTiles({{VarNode::Make("m"), 0, 16, 1}},
                {{{"m", 0}}, {{"m", 1}}, {{"m", 15}}, {{"m", 16}}});
   CheckInTiles({{VarNode::Make("m"), 1, 17, 1}}, {{{"m", 1}}, {{"m", 15}}, {{"m", 17}}});
+  CheckInTiles({{VarNode::Make("m"), 0, 17, 1}},
+               {{{"m", 0}}, {{"m", 1}}, {{"m", 7}}, {{"m", 8}}, {{"m", 9}}}, 34);
 }
 
 // Rows on two open axes fill tiles one behind the other: one row in each of several places, and
