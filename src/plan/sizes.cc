@@ -103,15 +103,16 @@ class Stretches {
     return sum;
   }
 
-  // One schedule for both, where it is little worse than two.
+  // One schedule for both, where it is little worse than the best of each.
   bool Join(Stretch* a, const Stretch& b) const {
     if (a->hi + range_.step != b.lo) return false;
     const Point* best = nullptr;
-    double least = (a->least + b.least) * kLittle;
+    double least = 0;
     for (const Point* p : {static_cast<const Point*>(&a->best), &b.best}) {
-      const double seconds = Seconds(a->sizes, *p) + Seconds(b.sizes, *p);
-      if (seconds > least) continue;
-      least = seconds;
+      const double at_a = Seconds(a->sizes, *p), at_b = Seconds(b.sizes, *p);
+      if (at_a > a->least * kLittle || at_b > b.least * kLittle) continue;
+      if (best && at_a + at_b >= least) continue;
+      least = at_a + at_b;
       best = p;
     }
     if (!best || (a->now + b.now) / least <= kWorthIt) return false;
