@@ -3,10 +3,11 @@
 // of the best schedule that it allows there, relative to the best of all at that size, and these
 // add up (absolute seconds would let the largest size decide alone). Then one schedule is taken for
 // typical sizes, or one that is little worse there and much better at the others, and the range of
-// each dim is walked in octaves (1, 2..3, 4..7, …): where another schedule beats it by a good part,
-// that octave is a stretch; neighbours with nearly the same need are joined, and the stretches that
-// gain most become variants. For a product of f32[n, 256], n in 1..=64, by f32[256, 4], all of
-// whose work below 32 rows takes no longer than waking a second worker,
+// each dim, or of the number of rows where several dims make one axis of rows, is walked in octaves
+// (1, 2..3, 4..7, …): where another schedule beats it by a good part, that octave is a stretch;
+// neighbours with nearly the same need are joined, and the stretches that gain most become
+// variants. For a product of f32[n, 256], n in 1..=64, by f32[256, 4], all of whose work below 32
+// rows takes no longer than waking a second worker,
 //
 //   plan "packed_matmul" layout {nv: 1} schedule {tile_rows: 8, row_block: 8, parallel_loops: 3}
 //
@@ -29,6 +30,7 @@
 #include <utility>
 
 #include "graph/dims.h"
+#include "ops/micro_kernel.h"
 #include "plan/shape_weights.h"
 
 namespace tenon::plan {
@@ -56,7 +58,52 @@ std::vector<int64_t> LayoutOf(const ops::Space& space, const Point& point) {
   return out;
 }
 
-// A stretch [lo, hi] of a dim, and what is best there.
+// What is walked: a dim, or the number of rows that several of them make.
+struct Walk {
+  std::vector<size_t> dims;  // of the region, from the outermost
+  Expr number;
+  int64_t least = 1, typical = 1, max = 1, step = 1;
+};
+
+Walk WalkOf(const graph::Graph& region, size_t d) {
+  const Dim& dim = region.dims[d];
+  return {{d}, dim.var, dim.LeastSome(), dim.Typical(), dim.max, dim.step};
+}
+
+// The rows of a product that stand on one axis, whichever dims they come from: their number is all
+// that matters. Nullopt where there is no such axis, or it is no product of dims.
+std::optional<Walk> WalkOfRows(const ops::Site& site) {
+  const graph::OpKind op = site.node().op;
+  if (op != graph::OpKind::kMatMul && op != graph::OpKind::kSplitMatMul) return std::nullopt;
+  if (!ops::StandTogether(site)) return std::nullopt;
+  const std::vector<Expr>& x = site.input(0).dims;
+  Walk out;
+  for (size_t a = 0; a + 1 < x.size(); ++a) {
+    if (const auto size = AsInt(x[a])) {
+      if (*size != 1) return std::nullopt;
+      continue;
+    }
+    const std::vector<Dim>& dims = site.region.dims;
+    const auto dim = std::find_if(dims.begin(), dims.end(),
+                                  [&](const Dim& d) { return d.var.get() == x[a].get(); });
+    if (dim == dims.end() || dim->step != 1) return std::nullopt;
+    out.number = out.number ? out.number * dim->var : Expr(dim->var);
+    out.dims.push_back(static_cast<size_t>(dim - dims.begin()));
+    out.least *= dim->LeastSome();
+    out.typical *= dim->Typical();
+    out.max = std::min(out.max * std::min(dim->max, Dim::kNoMax), Dim::kNoMax);
+  }
+  return out.dims.size() > 1 ? std::optional(std::move(out)) : std::nullopt;
+}
+
+std::vector<Walk> WalksOf(const ops::Site& site) {
+  if (auto rows = WalkOfRows(site)) return {std::move(*rows)};
+  std::vector<Walk> out;
+  for (const size_t d : OpenDims(site.region)) out.push_back(WalkOf(site.region, d));
+  return out;
+}
+
+// A stretch [lo, hi] of what is walked, and what is best there.
 struct Stretch {
   int64_t lo, hi;
   std::vector<SizedRegion> sizes;  // where it is priced
@@ -66,27 +113,21 @@ struct Stretch {
   double Gain() const { return now / least; }
 };
 
-// Looks for stretches of one dim.
 class Stretches {
  public:
   Stretches(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-            const Price& price, size_t dim)
-      : site_(site),
-        point_(point),
-        price_(price),
-        dim_(dim),
-        range_(site.region.dims[dim]),
-        space_(algorithm.space(site)) {}
+            const Price& price, const Walk& walk)
+      : site_(site), point_(point), price_(price), walk_(walk), space_(algorithm.space(site)) {}
 
   std::vector<Stretch> operator()() {
     std::vector<Stretch> found;
-    for (int64_t lo = range_.LeastSome(); lo <= range_.max;) {
+    for (int64_t lo = walk_.least; lo <= walk_.max;) {
       // Each size twice as large as the last; what is beyond the typical one goes by that.
-      const int64_t last = lo >= range_.Typical() ? range_.max : std::min(2 * lo - 1, range_.max);
-      if (auto s = Best(lo, SizeUpTo(range_, std::max(lo, last)))) {
+      const int64_t last = lo >= walk_.typical ? walk_.max : std::min(2 * lo - 1, walk_.max);
+      if (auto s = Best(lo, UpTo(std::max(lo, last)))) {
         if (found.empty() || !Join(&found.back(), *s)) found.push_back(std::move(*s));
       }
-      lo = SizeUpTo(range_, std::max(lo, last)) + range_.step;
+      lo = UpTo(std::max(lo, last)) + walk_.step;
     }
     std::stable_sort(found.begin(), found.end(),
                      [](const Stretch& a, const Stretch& b) { return a.Gain() > b.Gain(); });
@@ -105,7 +146,7 @@ class Stretches {
 
   // One schedule for both, where it is little worse than the best of each.
   bool Join(Stretch* a, const Stretch& b) const {
-    if (a->hi + range_.step != b.lo) return false;
+    if (a->hi + walk_.step != b.lo) return false;
     const Point* best = nullptr;
     double least = 0;
     for (const Point* p : {static_cast<const Point*>(&a->best), &b.best}) {
@@ -127,7 +168,7 @@ class Stretches {
   // The cheapest schedule for sizes from lo to hi; nullopt where it is not worth it.
   std::optional<Stretch> Best(int64_t lo, int64_t hi) const {
     std::vector<SizedRegion> ends = {AtTypical(lo)};
-    const int64_t last = SizeUpTo(range_, std::min(hi, std::max(lo, range_.Typical())));
+    const int64_t last = UpTo(std::min(hi, std::max(lo, walk_.typical)));
     if (lo < last) ends.push_back(AtTypical(last));
     const double now = Seconds(ends, point_);
     Stretch out{lo, hi, std::move(ends), point_, now, now};
@@ -141,11 +182,20 @@ class Stretches {
     return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
   }
 
-  // The dim has this size, others are typical.
+  int64_t UpTo(int64_t size) const {
+    return walk_.least + (size - walk_.least) / walk_.step * walk_.step;
+  }
+
+  // What is walked has this size, or a bit more where several dims make it; the rest is typical.
   SizedRegion AtTypical(int64_t size) const {
     SizedRegion out;
-    for (size_t i = 0; i < site_.region.dims.size(); ++i)
-      out.sizes.push_back(i == dim_ ? size : site_.region.dims[i].Typical());
+    for (const Dim& d : site_.region.dims) out.sizes.push_back(d.Typical());
+    for (size_t k = walk_.dims.size(); k-- > 0;) {
+      const size_t d = walk_.dims[k];
+      const Dim& dim = site_.region.dims[d];
+      out.sizes[d] = std::clamp(size, dim.LeastSome(), dim.max);
+      size = (size + out.sizes[d] - 1) / out.sizes[d];
+    }
     out.region = AtSizes(site_.region, SizesOf(site_.region, out.sizes));
     return out;
   }
@@ -153,37 +203,36 @@ class Stretches {
   const ops::Site& site_;
   const Point& point_;
   const Price& price_;
-  const size_t dim_;
-  const Dim& range_;
+  const Walk& walk_;
   const ops::Space space_;
 };
 
-struct DimStretches {
-  size_t dim = 0;
+struct WalkStretches {
+  Walk walk;
   std::vector<Stretch> stretches;
 };
 
-// Those of the dim where most is gained.
-DimStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& site,
-                           const Point& point, const Price& price) {
-  DimStretches best;
+// Those of the walk where most is gained.
+WalkStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& site,
+                            const Point& point, const Price& price) {
+  WalkStretches best;
   auto most = [](const std::vector<Stretch>& list) {
     double gain = 1;
     for (const Stretch& s : list) gain = std::max(gain, s.Gain());
     return gain;
   };
-  for (const size_t d : OpenDims(site.region)) {
-    std::vector<Stretch> here = Stretches(algorithm, site, point, price, d)();
-    if (most(here) > most(best.stretches)) best = {d, std::move(here)};
+  for (const Walk& walk : WalksOf(site)) {
+    std::vector<Stretch> here = Stretches(algorithm, site, point, price, walk)();
+    if (most(here) > most(best.stretches)) best = {walk, std::move(here)};
   }
   return best;
 }
 
-// `lo <= dim <= hi`, as far as the dim's range does not say it.
-Expr In(const Dim& dim, int64_t lo, int64_t hi) {
-  Expr first = Le(IndexConst(lo), dim.var), last = Le(dim.var, IndexConst(hi));
-  if (lo <= dim.LeastSome()) return last;
-  return hi == dim.max ? first : And(first, last);
+// `lo <= number <= hi`, as far as the range does not say it.
+Expr In(const Walk& walk, int64_t lo, int64_t hi) {
+  Expr first = Le(IndexConst(lo), walk.number), last = Le(walk.number, IndexConst(hi));
+  if (lo <= walk.least) return last;
+  return hi == walk.max ? first : And(first, last);
 }
 
 Variant VariantFor(const ops::Space& space, Expr when, const Point& point) {
@@ -215,9 +264,13 @@ SizedPlan OneScheduleFor(const std::vector<SizedRegion>& sizes,
 // Ways to cut the range of one dim into stretches, between sizes that count.
 class RangeCuts {
  public:
-  RangeCuts(const Dim& range, size_t dim, const std::vector<SizedRegion>& sizes,
+  RangeCuts(const graph::Graph& region, size_t dim, const std::vector<SizedRegion>& sizes,
             const std::vector<CostedPoint>& points, const ops::Space& space)
-      : range_(range), sizes_(sizes), points_(points), space_(space) {
+      : range_(region.dims[dim]),
+        walk_(WalkOf(region, dim)),
+        sizes_(sizes),
+        points_(points),
+        space_(space) {
     for (size_t i = 0; i < sizes.size(); ++i) places_[sizes[i].sizes[dim]].push_back(i);
     for (const auto& [size, at] : places_) steps_.push_back(size);
     for (size_t first = 0; first < steps_.size(); ++first) AddPartsFrom(first);
@@ -291,12 +344,13 @@ class RangeCuts {
       }
       const int64_t lo = p.first == 0 ? range_.LeastSome() : End(p.first - 1) + range_.step;
       if (&p != &best_.back())
-        out.variants.push_back(VariantFor(space_, In(range_, lo, End(p.last)), *p.point->point));
+        out.variants.push_back(VariantFor(space_, In(walk_, lo, End(p.last)), *p.point->point));
     }
     return out;
   }
 
   const Dim& range_;
+  const Walk walk_;
   const std::vector<SizedRegion>& sizes_;
   const std::vector<CostedPoint>& points_;
   const ops::Space& space_;
@@ -363,7 +417,7 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
 Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
                        const Price& price) {
   const ops::Space space = algorithm.space(site);
-  DimStretches best = BestStretches(algorithm, site, point, price);
+  WalkStretches best = BestStretches(algorithm, site, point, price);
   Point rest = point;
   if (!best.stretches.empty()) {
     const SizedRegion typical = ThreeSizes(site.region).back();
@@ -371,7 +425,7 @@ Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, c
     const std::vector<Stretch> candidates = best.stretches;
     for (const Stretch& s : candidates) {
       if (price(typical, s.best) > most) continue;
-      DimStretches fewer = BestStretches(algorithm, site, s.best, price);
+      WalkStretches fewer = BestStretches(algorithm, site, s.best, price);
       if (fewer.stretches.size() >= best.stretches.size()) continue;
       best = std::move(fewer);
       rest = Point(s.best);
@@ -379,7 +433,7 @@ Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, c
   }
   Schedules out{std::move(rest), {}};
   for (const Stretch& s : best.stretches)
-    out.variants.push_back(VariantFor(space, In(site.region.dims[best.dim], s.lo, s.hi), s.best));
+    out.variants.push_back(VariantFor(space, In(best.walk, s.lo, s.hi), s.best));
   return out;
 }
 
@@ -418,7 +472,7 @@ std::vector<SizedPlan> PlansAt(const ops::Algorithm& algorithm, const ops::Site&
   for (const std::vector<CostedPoint>& of : costed) {
     SizedPlan best = OneScheduleFor(sizes, of);
     for (const size_t dim : OpenDims(site.region)) {
-      std::optional<SizedPlan> cut = RangeCuts(site.region.dims[dim], dim, sizes, of, space).Best();
+      std::optional<SizedPlan> cut = RangeCuts(site.region, dim, sizes, of, space).Best();
       if (cut && cut->cost < best.cost * (1 - 1e-9)) best = *std::move(cut);
     }
     out.push_back(std::move(best));

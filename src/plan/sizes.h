@@ -35,14 +35,15 @@ struct RankedPoint {
 std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::Site& site,
                                     const Price& price, const Price& team_price);
 
-/// A schedule, and others for stretches of one dim.
+/// A schedule, and others for stretches of one dim, or of how many rows several dims make.
 struct Schedules {
   ops::Point point;  // where no variant is for
   std::vector<graph::Variant> variants;
 };
 /// Where in the range of one dim another schedule, with the layouts that `point` has, is better by
 /// a good part than `point`: up to two stretches of that dim, which do not overlap. Other dims have
-/// their typical sizes. No variants where nothing is gained, or no dim is open. Where a stretch's
+/// their typical sizes. Where rows of a product stand on one axis, their number is taken in place
+/// of a dim. No variants where nothing is gained, or no dim is open. Where a stretch's
 /// schedule is nearly as good as `point` at typical sizes, too, it takes the place of `point`, if
 /// there is a kernel less then.
 Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site,

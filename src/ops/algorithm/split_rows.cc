@@ -23,7 +23,8 @@ constexpr int64_t kNeighbours = 2;
 
 MicroKernel SplitKernel(const Machine& machine) { return PlainKernel(machine, kWide); }
 
-// Panels are met once. A core reads ahead by itself only as far as its operations under way reach.
+// Panels are met once. A core reads ahead by itself only as far as its operations under way
+// reach.
 void AskForRowsAhead(Schedule& s, const std::string& product, const std::string& pairs,
                      const Point& point) {
   constexpr int64_t kAheadBytes = 8 << 10, kVectorBytes = 64;
@@ -69,8 +70,9 @@ WorkDescription SplitRowsWork(const Site& site, const ProductShape& s, const Poi
   const Stream panel = {
       site.machine.LevelFor(static_cast<int64_t>(BytesOf(site.region, site.input(1)))),
       static_cast<double>(columns * kWide.Bytes())};
-  work.AddTileSteps(rows + kPutTogether, nv, turns * static_cast<double>(s.m / rows), panel);
-  work.AddTileSteps(s.m % rows + kPutTogether, nv, s.m % rows > 0 ? turns : 0, panel);
+  const int64_t full = s.m / rows, rest = s.m % rows;
+  work.AddTileSteps(rows + kPutTogether, nv, turns * static_cast<double>(full), panel);
+  work.AddTileSteps(rest + kPutTogether, nv, rest > 0 ? turns : 0, panel);
   work.vector_ops = EpilogueElements(site);
   AddProductBytes(&work, site, s.Lead() * blocks);
   std::vector<int64_t> outer = s.lead;
