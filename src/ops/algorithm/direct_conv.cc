@@ -187,6 +187,6 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 
 extern const Algorithm kDirectConv;
 const Algorithm kDirectConv = {"direct_conv", kOps,  IsFor,      SpaceOf, Wants,
-                               Work,          Build, ScheduleIt, 5};
+                               Work,          Build, ScheduleIt, 6};
 
 }  // namespace tenon::ops

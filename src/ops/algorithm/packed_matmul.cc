@@ -226,6 +226,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kPackedMatMul;
 const Algorithm kPackedMatMul = {"packed_matmul", kOps,       IsFor, SpaceOf, Wants, Work,
-                                 Build,           ScheduleIt, 3};
+                                 Build,           ScheduleIt, 4};
 
 }  // namespace tenon::ops

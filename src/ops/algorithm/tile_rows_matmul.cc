@@ -166,12 +166,13 @@ void AddTurns(WorkDescription* work, const Site& site, const TiledShape& t, cons
   };
   const auto turns = static_cast<double>(s.Lead() * panels * steps * t.Products());
   const double matrix = BytesOf(site.region, site.input(1));
-  // Loads of rows take places among those that wait for the panel, of which a core has few.
-  const double crowd = static_cast<double>(rows + nv) / static_cast<double>(nv);
+  // Loads of rows take places among those that wait for a panel from far away, of which a core has
+  // few.
+  const size_t from = level(static_cast<int64_t>(matrix));
+  const double crowd = from > 1 ? static_cast<double>(rows + nv) / static_cast<double>(nv) : 1;
   const double per_turn = crowd * static_cast<double>(nv * kernel.lanes() * t.StepBytes()) /
                           static_cast<double>(t.Products());
-  work->AddTileSteps(rows, nv, turns * static_cast<double>(blocks),
-                     {level(static_cast<int64_t>(matrix)), per_turn});
+  work->AddTileSteps(rows, nv, turns * static_cast<double>(blocks), {from, per_turn});
   work->AddTileSteps(rows, nv, turns * static_cast<double>(groups - blocks));
   const int64_t panel = nv * kernel.lanes() * t.StepBytes() * steps;
   const int64_t held = block * rows * t.RowTileBytes();
