@@ -73,10 +73,11 @@ Walk WalkOf(const graph::Graph& region, size_t d) {
 // The rows of a product that stand on one axis, whichever dims they come from: their number is all
 // that matters. Nullopt where there is no such axis, or it is no product of dims.
 std::optional<Walk> WalkOfRows(const ops::Site& site) {
+  if (site.anchor == graph::kNoNode) return std::nullopt;
   const graph::OpKind op = site.node().op;
   if (op != graph::OpKind::kMatMul && op != graph::OpKind::kSplitMatMul) return std::nullopt;
-  if (!ops::StandTogether(site)) return std::nullopt;
   const std::vector<Expr>& x = site.input(0).dims;
+  if (x.size() < 2 || !ops::StandTogether(site)) return std::nullopt;
   Walk out;
   for (size_t a = 0; a + 1 < x.size(); ++a) {
     if (const auto size = AsInt(x[a])) {

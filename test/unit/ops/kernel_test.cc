@@ -432,30 +432,62 @@ TEST(Kernel, ProductInTiles) {
   Check(Product(bf16, bf16, {}, 40, 80, 33), "tile_rows_matmul", 1e-2, amx, 0);
 }
 
+Case ProductOfParts(std::vector<int64_t> x, int64_t n, bool trans) {
+  const int64_t k = x.back();
+  Case c;
+  c.op = OpKind::kSplitMatMul;
+  c.inputs = {F32(std::move(x)), TypeOf(DType::BFloat16(), trans ? std::vector<int64_t>{2, n, k}
+                                                                 : std::vector<int64_t>{2, k, n})};
+  if (trans) c.attrs.Set("trans_b", true);
+  return c;
+}
+
 // Rows, columns and k around tiles, in both orders of the matrix.
 TEST(Kernel, ProductOfPartsInTiles) {
   const Machine amx = MachineOf("sapphirerapids");
-  const auto product = [](std::vector<int64_t> x, int64_t n, bool trans) {
-    const int64_t k = x.back();
-    Case c;
-    c.op = OpKind::kSplitMatMul;
-    c.inputs = {F32(std::move(x)),
-                TypeOf(DType::BFloat16(),
-                       trans ? std::vector<int64_t>{2, n, k} : std::vector<int64_t>{2, k, n})};
-    if (trans) c.attrs.Set("trans_b", true);
-    return c;
-  };
-  Check(product({1, 1}, 2, false), "split_matmul", 1e-6, amx);
-  Check(product({15, 31}, 16, true), "split_matmul", 1e-6, amx, 1);
-  Check(product({16, 32}, 17, false), "split_matmul", 1e-6, amx, 1);
-  Check(product({2, 3, 33}, 16, true), "split_matmul", 1e-6, amx, 1);
-  // So few rows, of pairs along k, may be vectors'.
-  Check(product({1, 4}, 2, false), "split_matmul", 1e-6, amx);
-  Check(product({7, 34}, 17, true), "split_matmul", 1e-6, amx);
-  Check(product({2, 8, 66}, 33, false), "split_matmul", 1e-6, amx);
-  Case residual = product({17, 33}, 33, false);
+  Check(ProductOfParts({1, 1}, 2, false), "split_matmul", 1e-6, amx);
+  Check(ProductOfParts({15, 31}, 16, true), "split_matmul", 1e-6, amx, 1);
+  Check(ProductOfParts({16, 32}, 17, false), "split_matmul", 1e-6, amx, 1);
+  Check(ProductOfParts({2, 3, 33}, 16, true), "split_matmul", 1e-6, amx, 1);
+  Case residual = ProductOfParts({17, 33}, 33, false);
   residual.bias_relu = true;
   Check(residual, "split_matmul", 1e-6, amx, 2);
+}
+
+bool IsInVectors(const Point& p) { return ValueOf(p, "vector_rows") > 0; }
+
+// Rows around those of a tile, columns around those of a panel.
+TEST(Kernel, FewRowsOfPartsInVectors) {
+  const Machine amx = MachineOf("sapphirerapids");
+  Check(ProductOfParts({1, 4}, 2, false), "split_matmul", 1e-6, amx, 1, IsInVectors);
+  Check(ProductOfParts({7, 34}, 17, true), "split_matmul", 1e-6, amx, 1, IsInVectors);
+  Check(ProductOfParts({2, 4, 66}, 33, false), "split_matmul", 1e-6, amx, 1, IsInVectors);
+  Case open = ProductOfParts({1, 34}, 17, false);
+  open.dims = {{VarNode::Make("m"), 0, 17, 1}};
+  open.inputs[0].dims[0] = open.dims[0].var;
+  open.at.clear();
+  for (int64_t m : {0, 1, 7, 8, 9}) open.at.push_back({{"m", m}});
+  Check(open, "split_matmul", 1e-6, amx, 1, IsInVectors);
+}
+
+// A panel that few rows meet comes from beyond the second level while they read it, not before.
+TEST(Kernel, FewRowsAskAheadForTheirPanel) {
+  const auto asks = [](const Case& c, const char* name, const Machine& machine,
+                       const Allowed& allowed = nullptr) {
+    const graph::Graph region = RegionOf(c);
+    const Algorithm& algorithm = *FindAlgorithm(name);
+    const Site site{region, AnchorOf(region), machine};
+    const Point point = CheapestPoint(algorithm, site, allowed)->point;
+    const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 0);
+    const Expected<Kernel> kernel =
+        Build(Placed(region, algorithm, point, machine), &plan, machine);
+    return Print(ScheduleKernel(*kernel, machine)->module()).find("prefetch") != std::string::npos;
+  };
+  const DType f32 = DType::Float(32);
+  EXPECT_TRUE(asks(Product(f32, f32, {}, 7, 2048, 1024), "packed_matmul", TestMachine()));
+  EXPECT_FALSE(asks(Product(f32, f32, {}, 7, 64, 64), "packed_matmul", TestMachine()));
+  EXPECT_TRUE(asks(ProductOfParts({7, 1024}, 2048, false), "split_matmul",
+                   MachineOf("sapphirerapids"), IsInVectors));
 }
 
 // A dim of the case, 1 to 40, and sizes around tiles of up to eight.
@@ -470,14 +502,13 @@ TensorType Open(TensorType type, size_t axis, Case* c) {
 }
 
 // Products whose rows stand on these open axes, of f32 in parts and of bf16, in tiles.
-void CheckInTiles(const std::vector<graph::Dim>& rows, const decltype(Case::at)& at,
-                  int64_t k = 33) {
+void CheckInTiles(const std::vector<graph::Dim>& rows, const decltype(Case::at)& at) {
   const Machine amx = MachineOf("sapphirerapids");
   const DType bf16 = DType::BFloat16();
-  Case plain = Product(bf16, bf16, std::vector<int64_t>(rows.size() - 1, 1), 1, 17, k);
+  Case plain = Product(bf16, bf16, std::vector<int64_t>(rows.size() - 1, 1), 1, 17, 33);
   Case parts;
   parts.op = OpKind::kSplitMatMul;
-  parts.inputs = {plain.inputs[0], TypeOf(bf16, {2, k, 17})};
+  parts.inputs = {plain.inputs[0], TypeOf(bf16, {2, 33, 17})};
   parts.inputs[0].dtype = DType::Float(32);
   for (Case* c : {&parts, &plain}) {
     c->dims = rows;
@@ -493,8 +524,6 @@ TEST(Kernel, ProductInTilesOfFewOpenRows) {
   CheckInTiles({{VarNode::Make("m"), 0, 16, 1}},
                {{{"m", 0}}, {{"m", 1}}, {{"m", 15}}, {{"m", 16}}});
   CheckInTiles({{VarNode::Make("m"), 1, 17, 1}}, {{{"m", 1}}, {{"m", 15}}, {{"m", 17}}});
-  CheckInTiles({{VarNode::Make("m"), 0, 17, 1}},
-               {{{"m", 0}}, {{"m", 1}}, {{"m", 7}}, {{"m", 8}}, {{"m", 9}}}, 34);
 }
 
 // Rows on two open axes fill tiles one behind the other: one row in each of several places, and
