@@ -23,19 +23,18 @@ constexpr int64_t kNeighbours = 2;
 
 MicroKernel SplitKernel(const Machine& machine) { return PlainKernel(machine, kWide); }
 
-// Panels are met once. A core reads ahead by itself only as far as its operations under way
-// reach.
+// Panels are met once. A core reads ahead by itself only as far as its operations under way reach.
 void AskForRowsAhead(Schedule& s, const std::string& product, const std::string& pairs,
                      const Point& point) {
   constexpr int64_t kAheadBytes = 8 << 10, kVectorBytes = 64;
+  std::string matrix;  // it is read in two places, a part in each
   const Names read = ReadBuffers(s, product);
-  // The matrix is read in two places, a part in each.
-  const auto matrix = std::find_if(read.begin(), read.end(), [&](const std::string& name) {
-    return std::count(read.begin(), read.end(), name) == 2;
-  });
-  if (matrix == read.end()) return;
+  for (const std::string& name : read) {
+    if (std::count(read.begin(), read.end(), name) == 2) matrix = name;
+  }
+  if (matrix.empty()) return;
   Schedule tried = s;
-  tried.Prefetch(product, *matrix, pairs,
+  tried.Prefetch(product, matrix, pairs,
                  CeilDiv(kAheadBytes, ValueOf(point, "nv") * kNeighbours * kVectorBytes));
   if (tried.ok()) s = std::move(tried);
 }

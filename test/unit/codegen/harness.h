@@ -15,14 +15,14 @@
 
 namespace tenon::test {
 
-inline Buffer FlatBuffer(const std::string& name, DType type, Expr n) {
-  return BufferNode::Make(name, type, {std::move(n)});
+inline Buffer FlatBuffer(const std::string& name, DType type, Expr n, int64_t align = 0) {
+  return BufferNode::Make(name, type, {std::move(n)}, Scope::kGlobal, nullptr, {}, align);
 }
 
 /// kernel name(buffers; n): the body is made of the buffers and n.
 inline Func Kernel(const std::string& name, const std::vector<DType>& buffers,
                    const std::function<Stmt(const std::vector<Buffer>&, Expr n)>& body,
-                   std::vector<Var> scalars = {}) {
+                   std::vector<Var> scalars = {}, int64_t align = 0) {
   PrimFunc f;
   f.name = name;
   Var n = VarNode::Make("n");
@@ -31,7 +31,7 @@ inline Func Kernel(const std::string& name, const std::vector<DType>& buffers,
   f.dim_hi = {-1};
   f.dim_step = {1};
   for (size_t i = 0; i < buffers.size(); ++i) {
-    f.buffers.push_back(FlatBuffer("b" + std::to_string(i), buffers[i], n));
+    f.buffers.push_back(FlatBuffer("b" + std::to_string(i), buffers[i], n, align));
   }
   f.num_outputs = 1;
   f.scalars = std::move(scalars);
