@@ -65,9 +65,9 @@ struct Walk {
   int64_t least = 1, typical = 1, max = 1, step = 1;
 };
 
-Walk WalkOf(const graph::Graph& region, size_t d) {
-  const Dim& dim = region.dims[d];
-  return {{d}, dim.var, dim.LeastSome(), dim.Typical(), dim.max, dim.step};
+// The dim at `place` of its region.
+Walk WalkOf(const Dim& dim, size_t place) {
+  return {{place}, dim.var, dim.LeastSome(), dim.Typical(), dim.max, dim.step};
 }
 
 // The rows of a product that stand on one axis, whichever dims they come from: their number is all
@@ -100,7 +100,7 @@ std::optional<Walk> WalkOfRows(const ops::Site& site) {
 std::vector<Walk> WalksOf(const ops::Site& site) {
   if (auto rows = WalkOfRows(site)) return {std::move(*rows)};
   std::vector<Walk> out;
-  for (const size_t d : OpenDims(site.region)) out.push_back(WalkOf(site.region, d));
+  for (const size_t d : OpenDims(site.region)) out.push_back(WalkOf(site.region.dims[d], d));
   return out;
 }
 
@@ -114,6 +114,7 @@ struct Stretch {
   double Gain() const { return now / least; }
 };
 
+// Looks for stretches of what is walked.
 class Stretches {
  public:
   Stretches(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
@@ -183,6 +184,7 @@ class Stretches {
     return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
   }
 
+  // The largest size up to that.
   int64_t UpTo(int64_t size) const {
     return walk_.least + (size - walk_.least) / walk_.step * walk_.step;
   }
@@ -229,11 +231,11 @@ WalkStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& si
   return best;
 }
 
-// `lo <= number <= hi`, as far as the range does not say it.
-Expr In(const Walk& walk, int64_t lo, int64_t hi) {
-  Expr first = Le(IndexConst(lo), walk.number), last = Le(walk.number, IndexConst(hi));
-  if (lo <= walk.least) return last;
-  return hi == walk.max ? first : And(first, last);
+// `lo <= number <= hi`, as far as its range from `least` to `most` does not say it.
+Expr In(const Expr& number, int64_t least, int64_t most, int64_t lo, int64_t hi) {
+  Expr first = Le(IndexConst(lo), number), last = Le(number, IndexConst(hi));
+  if (lo <= least) return last;
+  return hi == most ? first : And(first, last);
 }
 
 Variant VariantFor(const ops::Space& space, Expr when, const Point& point) {
@@ -265,13 +267,9 @@ SizedPlan OneScheduleFor(const std::vector<SizedRegion>& sizes,
 // Ways to cut the range of one dim into stretches, between sizes that count.
 class RangeCuts {
  public:
-  RangeCuts(const graph::Graph& region, size_t dim, const std::vector<SizedRegion>& sizes,
+  RangeCuts(const Dim& range, size_t dim, const std::vector<SizedRegion>& sizes,
             const std::vector<CostedPoint>& points, const ops::Space& space)
-      : range_(region.dims[dim]),
-        walk_(WalkOf(region, dim)),
-        sizes_(sizes),
-        points_(points),
-        space_(space) {
+      : range_(range), sizes_(sizes), points_(points), space_(space) {
     for (size_t i = 0; i < sizes.size(); ++i) places_[sizes[i].sizes[dim]].push_back(i);
     for (const auto& [size, at] : places_) steps_.push_back(size);
     for (size_t first = 0; first < steps_.size(); ++first) AddPartsFrom(first);
@@ -344,14 +342,14 @@ class RangeCuts {
         for (const size_t i : places_.at(steps_[step])) out.at[i] = p.point->place;
       }
       const int64_t lo = p.first == 0 ? range_.LeastSome() : End(p.first - 1) + range_.step;
-      if (&p != &best_.back())
-        out.variants.push_back(VariantFor(space_, In(walk_, lo, End(p.last)), *p.point->point));
+      if (&p == &best_.back()) continue;
+      const Expr when = In(range_.var, range_.LeastSome(), range_.max, lo, End(p.last));
+      out.variants.push_back(VariantFor(space_, when, *p.point->point));
     }
     return out;
   }
 
   const Dim& range_;
-  const Walk walk_;
   const std::vector<SizedRegion>& sizes_;
   const std::vector<CostedPoint>& points_;
   const ops::Space& space_;
@@ -433,8 +431,11 @@ Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, c
     }
   }
   Schedules out{std::move(rest), {}};
-  for (const Stretch& s : best.stretches)
-    out.variants.push_back(VariantFor(space, In(best.walk, s.lo, s.hi), s.best));
+  const Walk& walk = best.walk;
+  for (const Stretch& s : best.stretches) {
+    const Expr when = In(walk.number, walk.least, walk.max, s.lo, s.hi);
+    out.variants.push_back(VariantFor(space, when, s.best));
+  }
   return out;
 }
 
@@ -473,7 +474,7 @@ std::vector<SizedPlan> PlansAt(const ops::Algorithm& algorithm, const ops::Site&
   for (const std::vector<CostedPoint>& of : costed) {
     SizedPlan best = OneScheduleFor(sizes, of);
     for (const size_t dim : OpenDims(site.region)) {
-      std::optional<SizedPlan> cut = RangeCuts(site.region, dim, sizes, of, space).Best();
+      std::optional<SizedPlan> cut = RangeCuts(site.region.dims[dim], dim, sizes, of, space).Best();
       if (cut && cut->cost < best.cost * (1 - 1e-9)) best = *std::move(cut);
     }
     out.push_back(std::move(best));
