@@ -34,8 +34,10 @@ void AskForRowsAhead(Schedule& s, const std::string& product, const std::string&
   }
   if (matrix.empty()) return;
   Schedule tried = s;
-  tried.Prefetch(product, matrix, pairs,
-                 CeilDiv(kAheadBytes, ValueOf(point, "nv") * kNeighbours * kVectorBytes));
+  const std::string hint =
+      tried.Prefetch(product, matrix, pairs,
+                     CeilDiv(kAheadBytes, ValueOf(point, "nv") * kNeighbours * kVectorBytes));
+  for (const std::string& l : LoopsInside(tried, hint, pairs).spatial) tried.Unroll(l);
   if (tried.ok()) s = std::move(tried);
 }
 

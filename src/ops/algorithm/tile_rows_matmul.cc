@@ -368,6 +368,6 @@ extern const Algorithm kTileRowsMatMul, kSplitMatMul;
 const Algorithm kTileRowsMatMul = {"tile_rows_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
                                    ScheduleIt,         3};
 const Algorithm kSplitMatMul = {"split_matmul", kSplitOps, IsFor,      SpaceOf, Wants,
-                                Work,           Build,     ScheduleIt, 6};
+                                Work,           Build,     ScheduleIt, 7};
 
 }  // namespace tenon::ops
