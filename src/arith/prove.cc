@@ -15,7 +15,7 @@ namespace tenon {
 
 namespace {
 
-constexpr int kProofSteps = 48;
+constexpr int kProofSteps = 48, kKeptSteps = 4;
 // A step that simplifies a bound may want proofs of its own, and they the first one again: a
 // variable's bound may hold a quotient whose dividend is known to be below that variable.
 constexpr int kProofDepth = 4;
@@ -64,10 +64,17 @@ bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
   if (Bounds(sum).max <= 0) return true;
   if (sum.IsConstant()) return false;
   if (facts_left > 0 && ProveByFact(sum, facts_left)) return true;
+  // A quotient's own bounds may lead far astray where a variable is bound by that very quotient:
+  // some steps are kept for the other ways.
+  const int kept = std::min(kKeptSteps, proof_steps / 2);
+  proof_steps -= kept;
+  const bool by_quotient = ProveByQuotient(sum, facts_left);
+  proof_steps += kept;
+  if (by_quotient) return true;
   // Each way may have used up what is left, and then the next need not make its sums.
   using Way = bool (Impl::*)(const Linear&, int);
-  for (const Way way : {&Impl::ProveByQuotient, &Impl::ProveByCases, &Impl::ProveByRemainder,
-                        &Impl::ProveByElimination, &Impl::ProveByFactor}) {
+  for (const Way way : {&Impl::ProveByCases, &Impl::ProveByRemainder, &Impl::ProveByElimination,
+                        &Impl::ProveByFactor}) {
     if (IsExhausted()) return false;
     if ((this->*way)(sum, facts_left)) return true;
   }

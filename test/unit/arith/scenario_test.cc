@@ -92,6 +92,18 @@ TEST_F(ScenarioTest, TilesOfASymbolicExtent) {
   EXPECT_TRUE(analyzer.CanProve(Lt(i, m)));
 }
 
+// The bounds of the quotient itself are of no use here, and there are many.
+TEST_F(ScenarioTest, PairsOfTilesOfAProduct) {
+  const Var m = Loop("m", C(512)), n = Loop("n", C(512));
+  for (const Expr& rows : {Expr(m) * n, Expr(m) * n - Expr(m) * 7}) {
+    const Expr pairs = analyzer.Simplify((rows + 31) / 32);
+    const Var tile = Loop("tile", analyzer.Simplify(pairs * 2));
+    EXPECT_TRUE(analyzer.CanProve(Lt(tile, pairs * 2))) << ToString(pairs);
+    EXPECT_TRUE(analyzer.CanProve(Lt(Expr(tile) / 2, pairs))) << ToString(pairs);
+    EXPECT_FALSE(analyzer.CanProve(Lt(Expr(tile) + 1, pairs * 2))) << ToString(pairs);
+  }
+}
+
 TEST_F(ScenarioTest, GuardsUnderAssumptions) {
   Var m = VarNode::Make("m"), i = Loop("i", C(100)), k = Loop("k", C(3));
   size_t token = analyzer.Assume(Lt(Expr(i) + 3, m));
