@@ -3,6 +3,7 @@
 // or a vector where there are many. Element operators by themselves have no other algorithm.
 #include <algorithm>
 
+#include "graph/dims.h"
 #include "ops/called_function.h"
 #include "ops/group.h"
 #include "ops/held_rows.h"
@@ -18,11 +19,30 @@ bool IsFor(const Site&) { return true; }
 
 Space SpaceOf(const Site&) { return {}; }
 
-// Functions of users know nothing of layouts.
+// Whether vectors run along what a node reduces (ScheduleReduction).
+bool ReducesRows(const Site& site, const graph::Node& node) {
+  if (node.op != graph::OpKind::kReduce || site.machine.warp != 0) return false;
+  const graph::TensorType& x = site.region.type(node.inputs[0]);
+  const std::vector<int64_t> axes = node.attrs.GetInts("axes");
+  const int64_t last = x.rank() - 1;
+  return std::find(axes.begin(), axes.end(), last) != axes.end() &&
+         site.Sizes(x).back() >= 2 * site.machine.Lanes(x.dtype);
+}
+
+// Functions of users know nothing of layouts. Vectors along a row want it in one piece: of channel
+// blocks each would gather its elements one by one.
 std::vector<Want> Wants(const Site& site, const Point&) {
   std::vector<Want> wants;
   if (site.anchor == graph::kNoNode) return wants;
   const graph::Node& node = site.region.node(site.anchor);
+  if (ReducesRows(site, node)) {
+    const std::vector<Expr>& dims = site.region.type(node.inputs[0]).dims;
+    for (graph::ValueId v : site.region.inputs) {
+      const std::vector<Expr>& own = site.region.type(v).dims;
+      if (std::equal(own.begin(), own.end(), dims.begin(), dims.end(), graph::ProveEqual))
+        wants.push_back({v, {}});
+    }
+  }
   if (node.op != graph::OpKind::kCall) return wants;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (graph::ValueId v : *values) wants.push_back({v, {}});
@@ -61,16 +81,6 @@ void AddPairs(const Site& site, WorkDescription* work) {
   work->vector_ops += (ranks ? kRanked : kUpdated) * OperationsOf(site.region, site.node());
   work->tiles = kEnoughParts * site.machine.workers;
   work->barriers = ranks ? 2 : 1;
-}
-
-// Whether vectors run along what a node reduces (ScheduleReduction).
-bool ReducesRows(const Site& site, const graph::Node& node) {
-  if (node.op != graph::OpKind::kReduce || site.machine.warp != 0) return false;
-  const graph::TensorType& x = site.region.type(node.inputs[0]);
-  const std::vector<int64_t> axes = node.attrs.GetInts("axes");
-  const int64_t last = x.rank() - 1;
-  return std::find(axes.begin(), axes.end(), last) != axes.end() &&
-         site.Sizes(x).back() >= 2 * site.machine.Lanes(x.dtype);
 }
 
 // What reduces otherwise goes through memory at each step, an element at a time; everything else is
