@@ -64,9 +64,10 @@ bool Analyzer::Impl::ProveStep(const Linear& sum, int facts_left) {
   if (Bounds(sum).max <= 0) return true;
   if (sum.IsConstant()) return false;
   if (facts_left > 0 && ProveByFact(sum, facts_left)) return true;
+  if (IsExhausted()) return false;
   // A quotient's own bounds may lead far astray where a variable is bound by that very quotient:
-  // some steps are kept for the other ways.
-  const int kept = std::min(kKeptSteps, proof_steps / 2);
+  // some steps are kept for the other ways, few enough to leave chains of quotients theirs.
+  const int kept = std::min(kKeptSteps, proof_steps / 8);
   proof_steps -= kept;
   const bool by_quotient = ProveByQuotient(sum, facts_left);
   proof_steps += kept;

@@ -42,15 +42,6 @@ void WorkDescription::AddTileSteps(int64_t rows, int64_t vectors, double steps,
   TN_UNREACHABLE();
 }
 
-// A core has registers for the tiles of two threads. Where another thread works on it, as on most
-// machines that are lent by the processor, it has few to spare, and a step that holds many of its
-// own waits for each: taken is what a step costs on average of a core to itself and a shared one.
-static double WaitForTiles(int64_t tiles) {
-  constexpr int64_t kSpared = 5;
-  constexpr double kEach = 0.2;
-  return 1 + kEach * static_cast<double>(std::max<int64_t>(tiles - kSpared, 0));
-}
-
 double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const ComputeUnit& unit) {
   const double units = unit.per_second / machine.cycles_per_second;
   const auto loads_of = [&](int64_t elements, DType type) {
@@ -69,15 +60,25 @@ double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const C
          machine.loop_cycles;
 }
 
+// How many times as long a step takes that holds so many tiles of sums and operands, on a core that
+// is shared half of the time: fitted to docs/decisions/134-tiles-on-a-shared-core.md.
+static double WaitForTiles(int64_t rows, int64_t columns) {
+  constexpr int64_t kFree = 5;  // tiles
+  constexpr double kEachTile = 0.15, kEachRow = 0.2;
+  const int64_t held = rows * columns + rows + columns;
+  return 1 + kEachTile * static_cast<double>(std::max<int64_t>(held - kFree, 0)) +
+         kEachRow * static_cast<double>(rows - 1);
+}
+
 double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
   TN_CHECK(work.team >= 1 && work.tiles >= 0);
   const double share = CriticalShare(work);
-  double cycles = 0, waits = 0, crowded = 1;
+  double cycles = 0, waits = 0, slowed = 1;
   const ComputeUnit& unit = machine.VectorUnit(work.type);
   for (const TileSteps& t : work.tile_steps) {
     if (t.steps <= 0) continue;
-    if (work.unit && work.unit->m > 1)
-      crowded = std::max(crowded, WaitForTiles(t.rows * t.vectors + t.rows + t.vectors));
+    const bool in_tiles = work.unit && work.unit->m > 1;
+    if (in_tiles) slowed = std::max(slowed, WaitForTiles(t.rows, t.vectors));
     const double step = StepCycles(t.rows, t.vectors, machine, work.unit ? *work.unit : unit);
     cycles += t.steps * step;
     waits += t.steps * std::max(StreamCycles(t.stream, machine) - step, 0.0);
@@ -93,7 +94,7 @@ double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
     all += seconds;
   }
   const double waiting = compute + waits * share / machine.cycles_per_second;
-  const double busy = crowded * (std::max(slowest, waiting) + kShows * (all - slowest));
+  const double busy = slowed * (std::max(slowest, waiting) + kShows * (all - slowest));
   const double pack = work.packed_bytes * share / machine.pack_bytes_per_second;
   const int64_t joins = work.team > 1 ? work.barriers + 1 : 0;
   return busy + pack + machine.launch_seconds +

@@ -58,6 +58,8 @@ double StepCycles(int64_t rows, int64_t vectors, const Machine& machine, const C
 /// Seconds on the critical worker: computing and streaming from every level overlap, but not
 /// wholly, so that the slowest counts and a tenth of the others; packing and team overheads add.
 /// Tiles overlap with no stream but their own: a turn that waits for one takes as long as that.
+/// Products by a matrix unit, whose registers hold whole tiles, take longer the more of them a step
+/// holds.
 /// Wave quantisation is exact: with 5 tiles on 2 workers one has 3.
 double EstimateSeconds(const WorkDescription& work, const Machine& machine);
 

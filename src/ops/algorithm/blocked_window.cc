@@ -98,8 +98,43 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   return As(type, Define(op));
 }
 
+// The loop over rows of a large window, whose sums are then those of its rows: one chain through
+// 57,600 numbers would round each time. Of a single row it is one over pieces. "": the window is
+// small.
+std::string RowsOf(Schedule& s, const std::string& anchor) {
+  constexpr int64_t kLarge = 1024, kPiece = 64;  // elements
+  Names window = s.GetReduceLoops(anchor);
+  int64_t most = 1;
+  for (const std::string& l : window) {
+    const int64_t trips = MostTrips(s, l);
+    most = trips < 0 || most < 0 ? -1 : most * trips;
+  }
+  std::erase_if(window, [&](const std::string& l) { return s.GetExtent(l) == 1; });
+  if (window.empty() || (most >= 0 && most < kLarge)) return "";
+  return window.size() > 1 ? window[0] : s.Split(window[0], {-1, kPiece})[0];
+}
+
+// The sum of one row, in registers under the loop over rows.
+void ScheduleRow(Schedule& s, const std::string& row, const std::string& rows) {
+  s.SetScope(WrittenBuffer(s, row), Scope::kRegister);
+  s.ComputeAt(row, rows);
+  const InnerLoops in = LoopsInside(s, row, rows);
+  if (!s.ok() || in.spatial.empty()) return;
+  const std::string channels = in.spatial.back();
+  s.Reorder(Concat({in.reduce, {channels}}));
+  s.Vectorize(s.GetLoops(s.DecomposeReduction(row, in.reduce[0])).back());
+  s.Vectorize(channels);
+}
+
 void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const Point& point) {
-  ScheduleBlockedTile(s, parts, machine, point, false);
+  const Names anchors = BlocksOf(s, parts, BlockRole::kAnchor);
+  const std::string rows = anchors.size() == 1 ? RowsOf(s, anchors[0]) : "";
+  if (rows.empty()) return ScheduleBlockedTile(s, parts, machine, point, false);
+  const std::string row = s.RFactor(rows, 0);
+  Parts all = parts;
+  all[row].role = BlockRole::kRow;
+  ScheduleBlockedTile(s, all, machine, point, false);
+  if (s.ok()) ScheduleRow(s, row, s.GetReduceLoops(anchors[0])[0]);
 }
 
 constexpr OpKind kOps[] = {OpKind::kMaxPool, OpKind::kAvgPool, OpKind::kReduce};
@@ -108,6 +143,6 @@ constexpr OpKind kOps[] = {OpKind::kMaxPool, OpKind::kAvgPool, OpKind::kReduce};
 
 extern const Algorithm kBlockedWindow;
 const Algorithm kBlockedWindow = {"blocked_window", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                  ScheduleIt};
+                                  ScheduleIt,       2};
 
 }  // namespace tenon::ops

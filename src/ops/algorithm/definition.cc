@@ -1,6 +1,7 @@
-// The definition, on any machine and in any layout: each block by itself, outer loops parallel, the
-// loop that runs along memory in vectors; where threads run together, an element for each thread,
-// or a vector where there are many. Element operators by themselves have no other algorithm.
+// The definition, on any machine and in any layout but for what vectors reduce: each block by
+// itself, outer loops parallel, the loop that runs along memory in vectors; where threads run
+// together, an element for each thread, or a vector where there are many. Element operators by
+// themselves have no other algorithm.
 #include <algorithm>
 
 #include "graph/dims.h"
@@ -38,8 +39,10 @@ std::vector<Want> Wants(const Site& site, const Point&) {
   if (ReducesRows(site, node)) {
     const std::vector<Expr>& dims = site.region.type(node.inputs[0]).dims;
     for (graph::ValueId v : site.region.inputs) {
-      const std::vector<Expr>& own = site.region.type(v).dims;
-      if (std::equal(own.begin(), own.end(), dims.begin(), dims.end(), graph::ProveEqual))
+      const graph::TensorType& type = site.region.type(v);
+      if (type.layout) continue;  // somebody gave it that
+      if (std::equal(type.dims.begin(), type.dims.end(), dims.begin(), dims.end(),
+                     graph::ProveEqual))
         wants.push_back({v, {}});
     }
   }

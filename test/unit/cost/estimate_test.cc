@@ -127,6 +127,25 @@ TEST(Estimate, ATurnTakesAsLongAsItsStream) {
   EXPECT_NE(near.tile_steps[1].steps, 0);
 }
 
+// Of six vectors of sums none waits; of tiles those beyond five do, and more rows than one.
+TEST(Estimate, TilesWaitForRegisters) {
+  const Machine amx = Of("llvm -mcpu=sapphirerapids");
+  const DType bf16 = DType::BFloat16(), f32 = DType::Float(32);
+  const auto per_product = [&](int64_t rows, int64_t columns, const ComputeUnit& unit) {
+    WorkDescription work;
+    work.unit = unit;
+    work.AddTileSteps(rows, columns, 1e9);
+    const double alone = 1e9 * StepCycles(rows, columns, amx, unit) / amx.cycles_per_second;
+    return EstimateSeconds(work, amx) / alone;
+  };
+  const ComputeUnit& tiles = *amx.MatrixUnit(bf16, bf16, f32);
+  EXPECT_NEAR(per_product(1, 2, tiles), 1, 1e-3);
+  EXPECT_NEAR(per_product(1, 3, tiles), 1.3, 1e-3);
+  EXPECT_NEAR(per_product(2, 1, tiles), 1.2, 1e-3);
+  EXPECT_NEAR(per_product(2, 2, tiles), 1.65, 1e-3);
+  EXPECT_NEAR(per_product(2, 2, amx.VectorUnit(f32)), 1, 1e-3);
+}
+
 TEST(Estimate, OverheadsAdd) {
   const Machine m = Of(kAvx2);
   WorkDescription work = Compute(1e6, 4, 2);

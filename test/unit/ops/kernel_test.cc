@@ -222,6 +222,12 @@ TEST(Kernel, WindowsOnChannelBlocks) {
   mean.attrs = Attrs{
       {"kind", std::string("mean")}, {"axes", std::vector<int64_t>{2, 3}}, {"keepdims", true}};
   Check(mean, "blocked_window");
+  for (const std::vector<int64_t>& map : {std::vector<int64_t>{33, 32}, {1, 1024}, {1025, 1}}) {
+    for (DType type : {DType::Float(32), DType::BFloat16()}) {  // the sums of their rows
+      mean.inputs = {TypeOf(type, {1, 17, map[0], map[1]})};
+      Check(mean, "blocked_window", 1e-5);
+    }
+  }
 }
 
 TEST(Kernel, PackedMatrixProduct) {
