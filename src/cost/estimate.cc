@@ -75,9 +75,9 @@ double EstimateSeconds(const WorkDescription& work, const Machine& machine) {
   const double share = CriticalShare(work);
   double cycles = 0, waits = 0, slowed = 1;
   const ComputeUnit& unit = machine.VectorUnit(work.type);
+  const bool in_tiles = work.unit && work.unit->m > 1;
   for (const TileSteps& t : work.tile_steps) {
     if (t.steps <= 0) continue;
-    const bool in_tiles = work.unit && work.unit->m > 1;
     if (in_tiles) slowed = std::max(slowed, WaitForTiles(t.rows, t.vectors));
     const double step = StepCycles(t.rows, t.vectors, machine, work.unit ? *work.unit : unit);
     cycles += t.steps * step;

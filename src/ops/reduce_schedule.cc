@@ -43,11 +43,7 @@ class ReductionScheduler {
     constexpr int64_t kPart = 4096;  // elements: what is read while the nearest cache holds it
     const Names run = RunThroughMemory(s_, block_, reduce);
     const std::string along = run.size() > 1 ? s_.Fuse(run) : run[0];
-    int64_t most = 1;
-    for (const std::string& loop : s_.GetReduceLoops(block_)) {
-      const int64_t trips = MostTrips(s_, loop);
-      most = trips < 0 || most < 0 ? -1 : most * trips;
-    }
+    const int64_t most = MostTripsTogether(s_, s_.GetReduceLoops(block_));
     if (most >= 0 && most < 2 * kPart) return "";
     const std::string part =
         run.size() < reduce.size() ? reduce[0] : s_.Split(along, {-1, kPart})[0];

@@ -528,6 +528,15 @@ static TripsOfLoop TripsOf(Schedule& s, const std::string& loop) {
 
 int64_t MostTrips(Schedule& s, const std::string& loop) { return TripsOf(s, loop).most; }
 
+int64_t MostTripsTogether(Schedule& s, const Names& loops) {
+  int64_t most = 1;
+  for (const std::string& loop : loops) {
+    const int64_t trips = MostTrips(s, loop);
+    most = trips < 0 || most < 0 ? -1 : most * trips;
+  }
+  return most;
+}
+
 // Runs the loops in parallel, as one. Of many open sizes it may not be known that the fused loop's
 // iterations are apart: then the last ones stay serial. Returns the parallel loop.
 static std::string ParallelAsOne(Schedule& s, Names loops) {

@@ -38,6 +38,8 @@ bool ReadsNeighbours(const Schedule& s, const std::string& block, const std::str
 Names RunThroughMemory(Schedule& s, const std::string& block, const Names& reduce);
 /// How often a loop runs at the largest sizes of the function's dims; -1 where these have no end.
 int64_t MostTrips(Schedule& s, const std::string& loop);
+/// The same of loops together.
+int64_t MostTripsTogether(Schedule& s, const Names& loops);
 int64_t WrittenRank(const Schedule& s, const std::string& block);
 DType WrittenType(const Schedule& s, const std::string& block);
 /// Loops of `block` inside `loop`, split by what they run over.

@@ -104,11 +104,7 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
 std::string RowsOf(Schedule& s, const std::string& anchor) {
   constexpr int64_t kLarge = 1024, kPiece = 64;  // elements
   Names window = s.GetReduceLoops(anchor);
-  int64_t most = 1;
-  for (const std::string& l : window) {
-    const int64_t trips = MostTrips(s, l);
-    most = trips < 0 || most < 0 ? -1 : most * trips;
-  }
+  const int64_t most = MostTripsTogether(s, window);
   std::erase_if(window, [&](const std::string& l) { return s.GetExtent(l) == 1; });
   if (window.empty() || (most >= 0 && most < kLarge)) return "";
   return window.size() > 1 ? window[0] : s.Split(window[0], {-1, kPiece})[0];

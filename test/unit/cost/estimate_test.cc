@@ -127,7 +127,7 @@ TEST(Estimate, ATurnTakesAsLongAsItsStream) {
   EXPECT_NE(near.tile_steps[1].steps, 0);
 }
 
-// Of six vectors of sums none waits; of tiles those beyond five do, and more rows than one.
+// Vectors of sums do not wait; of tiles those beyond five do, and rows beyond the first.
 TEST(Estimate, TilesWaitForRegisters) {
   const Machine amx = Of("llvm -mcpu=sapphirerapids");
   const DType bf16 = DType::BFloat16(), f32 = DType::Float(32);
