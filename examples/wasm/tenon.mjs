@@ -42,7 +42,7 @@ export async function load(source, imports = {}) {
 export class Module {
   constructor(exports) {
     this.exports = exports;
-    const view = this.#view(), query = exports.__tenon_query_v4();
+    const view = this.#view(), query = exports.__tenon_query_v5();
     const text = view.getUint32(query + 8, true), size = view.getUint32(view.getUint32(query + 12, true), true);
     /** What the module says of itself: functions, their inputs and outputs, target (kernel_abi.h). */
     this.info = JSON.parse(new TextDecoder().decode(new Uint8Array(exports.memory.buffer, text, size)));

@@ -17,7 +17,7 @@ extern "C" {
 
 /* Grows when anything in this file changes meaning. A library made for one version is refused by a
  * runtime of another; the name of the query symbol carries it too. */
-#define TN_ABI_VERSION 4
+#define TN_ABI_VERSION 5
 
 #if defined(__GNUC__)
 #define TN_CORE_API __attribute__((visibility("hidden")))
@@ -186,8 +186,9 @@ typedef struct tn_device_kernel {
 #define TN_LAUNCH_COOPERATIVE 1
 #define TN_LAUNCH_DEPENDENT 2
 
-/* A parameter whose argument is the address of a matrix, and that the kernel gets as a description
- * for the copy engine, which the launch makes. For each of these, in their order, a tn_device_map
+/* A parameter whose argument is the address of a matrix, and that the kernel (where it has two
+ * forms, the aligned one) gets as a description for the copy engine, which the launch makes. For
+ * each of these, in their order, a tn_device_map
  * follows behind the bytes, from the next multiple of 8 on. */
 #define TN_PARAM_TENSOR_MAP 255
 #define TN_MAX_TENSOR_MAPS 8
@@ -379,7 +380,7 @@ typedef struct tn_params_header {
 
 struct tn_host_services;
 
-/* What the exported function __tenon_query_v4 tells about its library. All pointers live as long as
+/* What the exported function __tenon_query_v5 tells about its library. All pointers live as long as
  * the library. */
 typedef struct tn_module_info {
   uint32_t abi_version;  /* TN_ABI_VERSION of the core in the library */
@@ -404,7 +405,7 @@ typedef struct tn_module_info {
 } tn_module_info;
 
 typedef const tn_module_info* (*tn_query_fn)(void);
-#define TN_QUERY_SYMBOL "__tenon_query_v4"
+#define TN_QUERY_SYMBOL "__tenon_query_v5"
 
 /* What a copy of the runtime, or of the core, offers to the cores of other libraries. */
 typedef struct tn_host_services {

@@ -437,9 +437,8 @@ class Builder {
     if (!built_.device.missing.empty()) return Ok();
     for (std::string& line : WorthSaying(built_.device.log))
       built_.remarks.push_back(std::move(line));
-    std::vector<Func> kernels = DeviceKernels(module);
-    std::erase_if(kernels, [](const Func& k) { return k->attrs.Has(codegen::kIsAlignedAttr); });
-    TN_ASSIGN_OR_RETURN(auto blobs, codegen::PackDeviceCode(kernels, target(), built_.device));
+    TN_ASSIGN_OR_RETURN(auto blobs,
+                        codegen::PackDeviceCode(DeviceKernels(module), target(), built_.device));
     AddDeviceWeights(built_.host, &blobs);
     built_.emit.blobs.insert(built_.emit.blobs.end(), blobs.begin(), blobs.end());
     return Ok();

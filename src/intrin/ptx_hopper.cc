@@ -34,7 +34,7 @@ std::string Tile(const char* name, DType type, int64_t rows, int64_t columns) {
 void AddCopy(TileIntrinsics* table, DType type) {
   const std::string name = kBulkCopyRows + type.ToString();
   const std::string meaning = fmt::format(R"(
-func @{0}<s: 0.. step 8>(M: {1}[64, 64] strides (s, 1) align 16, out {2}) kind device {{
+func @{0}<s: 0.. step 8>(M: {1}[64, 64] strides (s, 1), out {2}) kind device {{
   for i in 0..64, j in 0..64 {{
     block move(vi: spatial = i, vj: spatial = j) {{
       reads M[vi, vj]
@@ -142,6 +142,37 @@ void AddProduct(TileIntrinsics* table, const Product& p) {
               .emissions = {{Emission::Kind::kCuda, ProductText(p), {}, ""}}});
 }
 
+// ---- results ----
+
+// Four threads share the rows of a product, and have two of every eight columns.
+constexpr char kTurnMeaning[] = R"(
+func @ptx.wgmma.turn.m64n32.f32(S: f32[64, 32] layout (i, j) -> (i / 16 * 32 + i % 8 * 4 + j % 8 / 2 on threadIdx.x, j / 8, i / 8 % 2 * 2 + j % 2) in fragment, out T: f32[64, 32] layout (i, j) -> (i / 16 * 32 + i % 8 * 4 + j / 8 on threadIdx.x, i / 8 % 2, j % 8) in fragment) kind device {
+  for i in 0..64, j in 0..32 {
+    block move(vi: spatial = i, vj: spatial = j) {
+      reads S[vi, vj]
+      writes T[vi, vj]
+      T[vi, vj] = S[vi, vj]
+    }
+  }
+}
+)";
+
+// A transposition of four times four pairs, by halves: of blocks whose numbers differ in a bit each
+// thread keeps the one that has its own bit and gives away the other.
+constexpr char kTurnText[] = R"(for (int n = 0; n < 4; ++n) {{
+    float v[4];
+    for (int b = 0; b < 4; ++b) v[b] = {0}[b * 4 + n];
+    for (int bit = 1; bit < 4; bit *= 2) {{
+      const bool odd = (threadIdx.x & bit) != 0;
+      for (int b = 0; b < 4; ++b) {{
+        if ((b & bit) != 0) continue;
+        const float got = __shfl_xor_sync(0xffffffffu, odd ? v[b] : v[b | bit], bit);
+        if (odd) v[b] = got; else v[b | bit] = got;
+      }}
+    }}
+    for (int q = 0; q < 4; ++q) {1}[n / 2 * 8 + q * 2 + n % 2] = v[q];
+  }})";
+
 }  // namespace
 
 void RegisterPtxHopper(TileIntrinsics* table) {
@@ -170,6 +201,12 @@ void RegisterPtxHopper(TileIntrinsics* table) {
     }
     AddProduct(table, {type, ptx, 8, true});
   }
+  table->Add({.name = kWarpgroupTurnRow,
+              .feature = "sm_90a",
+              .state = "",
+              .meaning = kTurnMeaning,
+              .pattern = "",
+              .emissions = {{Emission::Kind::kCuda, kTurnText, {}, ""}}});
 }
 
 }  // namespace tenon

@@ -23,7 +23,7 @@ class Inspecting(Case):
             self.assertIn(words, out)
         out, _ = self.tenon("inspect", library, "--json")
         info = json.loads(out)
-        self.assertEqual((info["kind"], info["abi"], len(info["kernels"])), ("artifact", 4, 3))
+        self.assertEqual((info["kind"], info["abi"], len(info["kernels"])), ("artifact", 5, 3))
         self.assertTrue(all(kernel["estimated_us"] > 0 for kernel in info["kernels"]))
 
     def test_unsupported_operators_are_told_all_at_once(self):

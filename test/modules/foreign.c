@@ -9,7 +9,7 @@ EXPORT int32_t __tvm_ffi_main(void) { return 0; }
 EXPORT const void* __tenon_query_v5(void) { return 0; }
 #endif
 #ifdef TEST_OTHER_ABI
-EXPORT const tn_module_info* __tenon_query_v4(void) {
+EXPORT const tn_module_info* __tenon_query_v5(void) {
   static const tn_module_info info = {7, sizeof info};
   return &info;
 }

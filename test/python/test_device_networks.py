@@ -34,7 +34,7 @@ class ModuleInfo(ctypes.Structure):
 
 
 def query(path):
-    function = getattr(ctypes.CDLL(path), "__tenon_query_v4")
+    function = getattr(ctypes.CDLL(path), "__tenon_query_v5")
     function.restype = ctypes.POINTER(ModuleInfo)
     return function().contents
 

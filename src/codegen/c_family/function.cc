@@ -229,6 +229,7 @@ std::string SourceFunction::Emit(const std::string& qualifiers) {
   for (const Var& v : func_.dims) unused(v.get(), exprs_.NameOf(v));
   for (const Var& v : func_.scalars) unused(v.get(), exprs_.NameOf(v));
   for (const std::string& line : narrowed_) Line(line);
+  FetchTensorMaps();
   exprs_.SetFpMode(fp_);
   if (language_.gpu && language_.gpu->shared_first && func_.func_kind == FuncKind::kKernel)
     DeclareShared();

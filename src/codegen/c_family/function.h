@@ -75,6 +75,7 @@ class SourceFunction {
   void EmitRegisters(int64_t registers);
   bool IsTensorMap(const Buffer& param) const;
   bool BindTensorMap(const Buffer& param);
+  void FetchTensorMaps();
   SourceText ArgumentOf(const PrimFunc& callee, size_t i, const Region& region);
 
   void BeginTileIntrinsic(const Emission& emission);

@@ -67,6 +67,7 @@ struct RolesSpelling {
   const char* threads;     // as GpuSpelling has it, of a kernel that says how many registers
   const char* tensor_map;  // the type of a description of memory
   const char* map_param;   // of a kernel: {} is its name
+  const char* fetch_map;   // by one thread, before it is used: {} is its name
   const char* arrive;      // statements: {0} the barrier's address, {1} the value
   const char* expect;
   const char* wait;

@@ -30,6 +30,15 @@ bool SourceFunction::BindTensorMap(const Buffer& param) {
   return true;
 }
 
+// Descriptions come from afar; nothing that is waited for is in them.
+void SourceFunction::FetchTensorMaps() {
+  if (func_.func_kind != FuncKind::kKernel) return;
+  for (const Buffer& b : func_.buffers) {
+    if (IsTensorMap(b))
+      Line(fmt::format(fmt::runtime(language_.gpu->roles->fetch_map), exprs_.NameOf(b)));
+  }
+}
+
 // What a call passes for a buffer: the address of the box, or the map that it is a part of.
 SourceText SourceFunction::ArgumentOf(const PrimFunc& callee, size_t i, const Region& region) {
   const bool map = i == 0 && AsyncPartOf(callee) == AsyncPart::kBulk;

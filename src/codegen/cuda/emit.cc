@@ -7,8 +7,8 @@
 
 #include "codegen/cuda/language.h"
 #include "codegen/cuda/nvrtc.h"
-#include "codegen/gpu/aligned.h"
 #include "codegen/gpu/file.h"
+#include "loop/aligned_form.h"
 #include "support/strings.h"
 #include "support/thread_pool.h"
 

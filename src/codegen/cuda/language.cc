@@ -276,6 +276,9 @@ static constexpr RolesSpelling kRoles = {
     .threads = "__launch_bounds__({0}, 1)",
     .tensor_map = "tn_tensor_map",
     .map_param = "const __grid_constant__ tn_tensor_map {}",
+    .fetch_map =
+        "if (threadIdx.x == 0 && threadIdx.y == 0) asm volatile(\"prefetch.tensormap [%0];\" "
+        "::\"l\"(&{}) : \"memory\");",
     .arrive = "tn_barrier_arrive({0});",
     .expect = "tn_barrier_expect({0}, (uint32_t){1});",
     .wait = "tn_barrier_wait({0}, (uint32_t){1});",

@@ -4,12 +4,14 @@
 #include <set>
 
 #include "ir/visit.h"
-#include "loop/rewrite.h"
+#include "loop/aligned_form.h"
 #include "tenon/kernel_abi.h"
 
 namespace tenon::codegen {
 
 namespace {
+
+static_assert(kKernelAlign == TN_KERNEL_ALIGN);
 
 // The buffers of which several elements that follow each other are read or written in one place.
 std::set<const BufferNode*> MovedByLanes(const PrimFunc& kernel) {
@@ -26,24 +28,12 @@ std::set<const BufferNode*> MovedByLanes(const PrimFunc& kernel) {
   return out;
 }
 
-Func AlignedForm(const PrimFunc& kernel, const std::string& name) {
+// Of a kernel that would move several elements at once if only all tensors began where they may.
+bool Gains(const PrimFunc& kernel) {
   const std::set<const BufferNode*> moved = MovedByLanes(kernel);
-  PrimFunc fields = kernel;
-  BufferMap aligned;
-  bool gains = false;
-  for (Buffer& b : fields.buffers) {
-    if (b->align >= TN_KERNEL_ALIGN) continue;
-    gains |= moved.count(b.get()) != 0;
-    Buffer before = b;
-    b = BufferNode::Make(b->name, b->dtype, b->shape, b->scope, b->layout, b->strides,
-                         TN_KERNEL_ALIGN);
-    aligned[before.get()] = b;
-  }
-  if (!gains) return nullptr;
-  fields.name = name;
-  fields.attrs.Set(kIsAlignedAttr, true);
-  fields.body = SubstituteBuffers(fields.body, aligned);
-  return PrimFunc::Make(std::move(fields));
+  return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [&](const Buffer& b) {
+    return b->align < kKernelAlign && moved.count(b.get()) != 0;
+  });
 }
 
 }  // namespace
@@ -51,11 +41,11 @@ Func AlignedForm(const PrimFunc& kernel, const std::string& name) {
 Module WithAlignedForms(const Module& kernels) {
   Module out = kernels;
   for (const auto& [name, func] : kernels.funcs) {
-    if (func->func_kind != FuncKind::kKernel) continue;
+    const bool has_forms = func->attrs.Has(kAlignedFormAttr) || func->attrs.Has(kIsAlignedAttr);
+    if (func->func_kind != FuncKind::kKernel || has_forms || !Gains(*func)) continue;
     std::string other = name + "_aligned";
     while (out.Find(other)) other += '_';
     const Func form = AlignedForm(*func, other);
-    if (!form) continue;
     PrimFunc fields = *func;
     fields.attrs.Set(kAlignedFormAttr, other);
     out.Add(PrimFunc::Make(std::move(fields)));

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/gpu/aligned.h"
 #include "codegen/gpu/launch.h"
 #include "intrin/ptx_hopper.h"
+#include "loop/aligned_form.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
 #include "tenon/ffi_types.h"
@@ -119,24 +119,34 @@ std::string PartOfEach(const std::vector<Func>& kernels, const std::vector<Kerne
 
 }  // namespace
 
-Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
-                                               const Target& target, const DeviceCode& code) {
+Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& all, const Target& target,
+                                               const DeviceCode& code) {
+  std::vector<Func> kernels;
+  std::map<std::string, Func> forms;
+  for (const Func& k : all) {
+    if (k->attrs.Has(kIsAlignedAttr)) {
+      forms[k->name] = k;
+    } else {
+      kernels.push_back(k);
+    }
+  }
   const size_t num_parts = std::max<size_t>(code.parts.size(), 1);
   Packer packer(kernels.size(), code.images.size() * num_parts);
   for (size_t i = 0; i < kernels.size(); ++i) {
     TN_ASSIGN_OR_RETURN(const GpuLaunch launch, LaunchOf(*kernels[i], target));
-    const std::string params = ParamsOf(*kernels[i]);
+    const auto aligned = kernels[i]->attrs.Get<std::string>(kAlignedFormAttr, "");
+    const Func& mapped = aligned.empty() ? kernels[i] : forms.at(aligned);
+    const std::string params = ParamsOf(*mapped);
     tn_device_kernel row = {};
     row.name = packer.Text(kernels[i]->name);
     row.shared_bytes = launch.dynamic_shared ? static_cast<uint32_t>(launch.shared_bytes) : 0;
     row.params = static_cast<uint32_t>(packer.Append(params, 1));
+    if (const std::string maps = MapsOf(*mapped); !maps.empty()) packer.Append(maps, 8);
     row.num_params = static_cast<uint32_t>(params.size());
     for (size_t k = 0; k < 3; ++k) row.cluster[k] = static_cast<uint8_t>(launch.cluster[k]);
     row.launch = static_cast<uint8_t>((launch.cooperative ? TN_LAUNCH_COOPERATIVE : 0) |
                                       (launch.dependent ? TN_LAUNCH_DEPENDENT : 0));
-    const auto aligned = kernels[i]->attrs.Get<std::string>(kAlignedFormAttr, "");
     if (!aligned.empty()) row.aligned = packer.Text(aligned);
-    if (const std::string maps = MapsOf(*kernels[i]); !maps.empty()) packer.Append(maps, 8);
     packer.Kernel(i, row);
   }
   const uint64_t part_of = packer.Append(PartOfEach(kernels, code.parts), alignof(uint32_t));

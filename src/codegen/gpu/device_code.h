@@ -41,7 +41,8 @@ struct DeviceCode {
 };
 
 /// The data tn_blob_device_code and tn_blob_device_state: `kernels`, which are in their bound form
-/// and are launched by their numbers, and their code in the forms to try, in order.
+/// and, but for the aligned forms among them, are launched by their numbers, and their code in the
+/// forms to try, in order.
 /// Errors: a launch beyond the limits of the target.
 Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& kernels,
                                                const Target& target, const DeviceCode& code);

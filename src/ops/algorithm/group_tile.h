@@ -12,8 +12,6 @@ namespace tenon::ops {
 bool HasGroupTiles(const WarpShape& shape, const Machine& machine);
 
 int64_t GroupTileRows(const Point& point);
-/// Whether the sums of such a point leave through shared memory.
-bool IsStagedGroupTile(const Point& point);
 Space GroupTileSpace(const WarpShape& shape, const Machine& machine);
 WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Point& point);
 void ScheduleGroupTiles(Schedule& s, const Parts& parts, const Machine& machine, const Point& point,

@@ -112,6 +112,6 @@ Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site
 
 extern const Algorithm kGroupConv;
 const Algorithm kGroupConv = {"group_conv", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build,
-                              ScheduleIt,   2};
+                              ScheduleIt,   3};
 
 }  // namespace tenon::ops

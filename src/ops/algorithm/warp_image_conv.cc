@@ -150,6 +150,6 @@ Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site
 
 extern const Algorithm kGroupImageConv;
 const Algorithm kGroupImageConv = {
-    "group_image_conv", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build, ScheduleIt, 2};
+    "group_image_conv", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -2,6 +2,8 @@
 // of the second are read where they lie. A second operand that is one matrix multiplies the rows of
 // all matrices of the first, so these count as rows of one; where both are batches, each pair is a
 // product by itself.
+#include <algorithm>
+
 #include "graph/infer.h"
 #include "ops/algorithm/group_tile.h"
 #include "ops/algorithm/warp_tile.h"
@@ -22,6 +24,12 @@ struct WarpProduct {
   bool one_matrix = false;  // of the second operand: rows are all axes of the first but the last
   bool trans_b = false;
 };
+
+// Whether the operand is one of the kernel's, and not computed in it.
+bool IsStored(const Site& site, size_t i) {
+  const std::vector<graph::ValueId>& stored = site.region.inputs;
+  return std::find(stored.begin(), stored.end(), site.node().inputs[i]) != stored.end();
+}
 
 std::optional<WarpProduct> Read(const Site& site) {
   const graph::TensorType &a = site.input(0), &b = site.input(1);
@@ -56,6 +64,9 @@ std::optional<WarpProduct> Read(const Site& site) {
     if (s.b_along_k ? stored_along_k : s.n % piece == 0) s.b_vector = piece;
   }
   s.out_vector = WarpStoreVector(site, s.n);
+  // Boxes of 64 rows lie within one matrix.
+  const int64_t rows = x[x.size() - 2];
+  s.matrices = IsStored(site, 0) && IsStored(site, 1) && (rows == s.m || rows % 64 == 0);
   return p;
 }
 
@@ -167,6 +178,6 @@ Space GroupSpaceOf(const Site& site) { return GroupTileSpace(ShapeOf(site), site
 
 extern const Algorithm kGroupMatMul;
 const Algorithm kGroupMatMul = {"group_matmul", kOps, IsForGroups, GroupSpaceOf, Wants, Work, Build,
-                                ScheduleIt,     2};
+                                ScheduleIt,     3};
 
 }  // namespace tenon::ops

@@ -216,8 +216,6 @@ std::function<Expr(const Indices&)> BuildWarpTiles(Group& group, const std::stri
                                         as_it_lies ? Indices{column, at} : Indices{at, column}))),
                    {k});
   });
-  if (groups && parts == 1 && !IsStagedGroupTile(point))
-    return [sums](const Indices& i) { return sums.At(i); };
   const te::Tensor made = te::Compute(group.Mark(name + "_made", BlockRole::kMove), dims,
                                       [&](const Indices& i) { return sums.At(i); });
   if (parts == 1) return [made](const Indices& i) { return made.At(i); };

@@ -23,6 +23,8 @@ struct WarpShape {
   /// thread may bring at once (1: they are computed one by one).
   int64_t a_vector = 1, b_vector = 1, out_vector = 1;
   bool b_along_k = true;
+  /// Whether both operands are read as they lie, matrix by matrix, so that tiles are boxes of them.
+  bool matrices = false;
 
   int64_t Lead() const;
 };

@@ -18,10 +18,10 @@ TN_WEAK extern const char tn_params_name[] = "";
 TN_WEAK extern const uint64_t tn_params_id[2] = {0, 0};
 
 // NOLINTNEXTLINE: the name is that of the convention
-__attribute__((visibility("default"))) const tn_module_info* __tenon_query_v4(void);
+__attribute__((visibility("default"))) const tn_module_info* __tenon_query_v5(void);
 }
 
-const tn_module_info* __tenon_query_v4(void) {
+const tn_module_info* __tenon_query_v5(void) {
   static const tn_module_info info = {
       TN_ABI_VERSION,        sizeof(tn_module_info),
       tn_blob_info,          &tn_blob_info_size,

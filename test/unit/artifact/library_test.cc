@@ -96,7 +96,7 @@ TEST_F(LibraryTest, NeedsLibcAloneAndShowsExportsAlone) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(handle, nullptr) << dlerror();
   EXPECT_NE(dlsym(handle, "__tvm_ffi_main"), nullptr);
-  EXPECT_NE(dlsym(handle, "__tenon_query_v4"), nullptr);
+  EXPECT_NE(dlsym(handle, "__tenon_query_v5"), nullptr);
   for (const char* hidden :
        {"tn_core_run_team", "tn_weights_base", "tn_blob_info", "tn_main_instances"}) {
     EXPECT_EQ(dlsym(handle, hidden), nullptr) << hidden;

@@ -1,6 +1,7 @@
 // Kernels of machines whose threads run together, by their meaning (kernel_test.cc).
 #include <array>
 
+#include "loop/warpgroup.h"
 #include "unit/ops/kernel_cases.h"
 
 namespace tenon::ops {
@@ -228,18 +229,79 @@ TEST(Kernel, ProductsOfGroups) {
   for (auto [type, a, b, trans] : {Sizes{f16, {65, 64}, {64, 72}, false},
                                    {f16, {2, 64}, {8, 64}, true},
                                    {f16, {63, 128}, {128, 64}, false},
+                                   {f16, {3, 192}, {15, 192}, true},
                                    {DType::BFloat16(), {2, 3, 64}, {2, 64, 24}, false}}) {
     SCOPED_TRACE(fmt::format("{} {} {} {}", type.ToString(), a.back(), b.back(), trans));
     Case c = Product(type, a, b, trans);
     c.bias_relu = a[0] == 65;
-    // Sums leave from registers, and through shared memory; larger tiles are interpreted too long.
-    for (int64_t staged : {0, 1}) {
-      if (staged == 1 && a[0] == 2) continue;
-      SCOPED_TRACE(staged);
-      Check(c, "group_matmul", 1e-6, GroupsMachine(), 0, [&](const Point& p) {
-        return graph::ValueOf(p, "staged") == staged && graph::ValueOf(p, "columns") == 64;
-      });
+    // Larger tiles are interpreted too long.
+    Check(c, "group_matmul", 1e-6, GroupsMachine(), 0, [](const Point& p) {
+      return graph::ValueOf(p, "columns") == 64 && graph::ValueOf(p, "engine") == 0;
+    });
+  }
+}
+
+// Tiles that the copy engine brings: steps fewer and more than stages, both ways in which a right
+// factor lies, rows of several matrices, batches, sums of parts. Where a tensor may begin anywhere
+// threads of their own copy, and the engine does in the kernel's aligned form.
+TEST(Kernel, ProductsOfGroupsByTheEngine) {
+  struct Sizes {
+    DType type;
+    std::vector<int64_t> a, b;
+    bool trans;
+  };
+  const DType f16 = DType::Float(16);
+  for (auto [type, a, b, trans] : {Sizes{f16, {64, 128}, {128, 64}, false},
+                                   {f16, {64, 256}, {64, 256}, true},
+                                   {f16, {1, 64, 128}, {128, 128}, false},
+                                   {f16, {2, 64, 128}, {128, 64}, false},
+                                   {DType::BFloat16(), {2, 2, 64, 128}, {2, 128, 64}, false}}) {
+    SCOPED_TRACE(
+        fmt::format("{} {} {} {}", type.ToString(), fmt::join(a, "x"), fmt::join(b, "x"), trans));
+    Case c = Product(type, a, b, trans);
+    c.bias_relu = trans;
+    const auto engine = [&](const Point& p) {
+      return graph::ValueOf(p, "engine") == 1 && graph::ValueOf(p, "columns") == 64;
+    };
+    Check(c, "group_matmul", 1e-6, GroupsMachine(), kWarpPoints, engine);
+    const graph::Graph region = RegionOf(c);
+    const Site site{region, AnchorOf(region), GroupsMachine()};
+    const Algorithm& algorithm = *FindAlgorithm("group_matmul");
+    const Point point = CheapestPoint(algorithm, site, engine)->point;
+    const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 1e-6);
+    const graph::Graph placed = Placed(region, algorithm, point, GroupsMachine());
+    for (int64_t align : {0, 64}) {
+      Expected<Kernel> kernel = Build(placed, &plan, GroupsMachine(), align);
+      ASSERT_TRUE(kernel) << ToString(kernel.errors());
+      Expected<Schedule> scheduled = ScheduleKernel(*kernel, GroupsMachine());
+      ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+      Module bound = Lowered(scheduled->module(), GroupsMachine());
+      PassContext context;
+      context.target = &*GroupsMachine().target;
+      for (const char* pass : {"bind_threads", "split_roles"})
+        bound = FindLoopPass(pass)->run(bound, context);
+      testing::Reference meaning = ReferenceOf(*kernel);
+      EXPECT_TRUE(Alike(meaning, bound, 1e-6, {}));
+      const Func by_engine = bound.Find(align == 0 ? "k_aligned" : "k");
+      ASSERT_TRUE(by_engine);
+      EXPECT_TRUE(by_engine->attrs.Has(kTensorMapsAttr));
+      EXPECT_EQ(bound.Find("k")->attrs.Has(kTensorMapsAttr), align == 64);
     }
+  }
+}
+
+// The engine copies whole tiles of matrices that are stored, in more steps than one.
+TEST(Kernel, WhereTheEngineDoesNotCopy) {
+  const DType f16 = DType::Float(16);
+  for (const auto& [a, b] :
+       {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{63, 128}, {128, 64}},
+        {{64, 128}, {128, 72}},
+        {{64, 64}, {64, 64}},
+        {{2, 32, 128}, {128, 64}}}) {
+    const graph::Graph region = RegionOf(Product(f16, a, b, false));
+    const Site site{region, AnchorOf(region), GroupsMachine()};
+    EXPECT_FALSE(CheapestPoint(*FindAlgorithm("group_matmul"), site,
+                               [](const Point& p) { return graph::ValueOf(p, "engine") == 1; }));
   }
 }
 

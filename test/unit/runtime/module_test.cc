@@ -206,7 +206,7 @@ TEST(Module, FilesThatAreNotOurs) {
   path = ModulePath("no_query");
   EXPECT_EQ(
       Load(path),
-      Refusal(path, "it is not a library that Tenon compiled (it exports no __tenon_query_v4)"));
+      Refusal(path, "it is not a library that Tenon compiled (it exports no __tenon_query_v5)"));
   path = ModulePath("next_version");
   EXPECT_EQ(Load(path),
             Refusal(path, "it was compiled for ABI version 5 but this runtime expects version 4"));

@@ -28,7 +28,7 @@ bool HasLoopOver(const Stmt& stmt, bool (*is_axis)(ThreadAxis)) {
 // used in one of them only, and what several use goes between them as parameters.
 class Splitter {
  public:
-  explicit Splitter(const Func& kernel) : kernel_(kernel) {
+  Splitter(const Func& kernel, const Module& module) : kernel_(kernel), module_(module) {
     Stmt body = kernel->body;
     for (; IsA<Alloc>(body); body = As<Alloc>(body)->body) {
       allocs_.push_back(As<Alloc>(body)->buffer);
@@ -118,7 +118,7 @@ class Splitter {
 
   Func Part(size_t number) const {
     const Stmt& group = groups_[number];
-    const Accesses touched = AccessesOf(group, Module(), [](const Buffer&) { return true; });
+    const Accesses touched = AccessesOf(group, module_, [](const Buffer&) { return true; });
     PrimFunc fields = *kernel_;
     fields.name = fmt::format("{}_{}", kernel_->name, number);
     fields.buffers.clear();
@@ -156,8 +156,8 @@ class Splitter {
   // What an earlier launch may still touch when this one begins: all that is handed over, whose
   // memory others may have had before, and what one of the two writes.
   std::vector<std::string> AwaitedBy(size_t number, const std::vector<Buffer>& own) const {
-    auto writes = [](const Stmt& s, const Buffer& b) {
-      return AccessesOf(s, Module(), [](const Buffer&) { return true; }).writes.count(b.get()) != 0;
+    auto writes = [&](const Stmt& s, const Buffer& b) {
+      return AccessesOf(s, module_, [](const Buffer&) { return true; }).writes.count(b.get()) != 0;
     };
     std::vector<std::string> names;
     for (const Buffer& b : own) {
@@ -174,6 +174,7 @@ class Splitter {
   }
 
   const Func& kernel_;
+  const Module& module_;
   std::vector<Buffer> allocs_;  // around the statements
   std::vector<Stmt> stmts_;
   std::vector<Stmt> groups_;
@@ -197,6 +198,8 @@ void CheckDependentLaunch(const PrimFunc& func, const PassContext& context) {
   context.Error(func, dependent + " has dependent_launch, but nothing is launched before it");
 }
 
-KernelParts SplitKernel(const Func& kernel) { return Splitter(kernel)(); }
+KernelParts SplitKernel(const Func& kernel, const Module& module) {
+  return Splitter(kernel, module)();
+}
 
 }  // namespace tenon

@@ -17,8 +17,9 @@ struct KernelParts {
 /// thread or block stay together, and all of them do in a kernel of one block of threads, whose
 /// global memory in between becomes the block's (unless there is too much of it), or with a loop
 /// that is `cooperative`. The parts are named NAME_0, NAME_1, …; a part with a loop that has
-/// `dependent_launch` says what it must wait for (loop/threads.h).
-KernelParts SplitKernel(const Func& kernel);
+/// `dependent_launch` says what it must wait for (loop/threads.h). The module has the functions
+/// that it calls.
+KernelParts SplitKernel(const Func& kernel, const Module& module);
 
 /// A kernel of one launch with what its loops and blocks ask of that as an attribute of its own: it
 /// is cooperative (or not to be split).

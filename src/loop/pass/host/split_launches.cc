@@ -16,9 +16,9 @@ namespace tenon {
 namespace {
 
 // A kernel's launches, with their attributes.
-KernelParts PartsOf(const Func& kernel, const PassContext& context) {
+KernelParts PartsOf(const Func& kernel, const Module& module, const PassContext& context) {
   const bool cooperative = !AskedBy(kernel->body, kCooperativeAttr).empty();
-  KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel);
+  KernelParts parts = SplitKernel(cooperative ? WithLaunchAttributes(kernel) : kernel, module);
   for (Func& part : parts.kernels) {
     CheckDependentLaunch(*part, context);
     part = WithLaunchAttributes(part);
@@ -116,7 +116,7 @@ Module SplitLaunches(const Module& module, const PassContext& context) {
   for (const std::string& name : Launched(module)) {
     const Func kernel = module.Find(name);
     if (IsBound(*kernel)) continue;
-    KernelParts parts = PartsOf(kernel, context);
+    KernelParts parts = PartsOf(kernel, module, context);
     if (parts.kernels.size() == 1) parts.kernels[0] = WithFreeName(parts.kernels[0], out);
     out.funcs.erase(name);
     for (const Func& part : parts.kernels) out.Add(part);

@@ -42,7 +42,10 @@
 // (the other tile left out). The barriers of the block that bind_threads had put are gone, so the
 // roles may differ by as many steps as there are versions. What makes that right is checked here:
 // the roles have nothing in common but the tiles.
-
+//
+// The engine reads matrices that begin at multiples of 16 bytes. Of a kernel with one that may
+// begin anywhere that is the aligned form (loop/aligned_form.h); in the other one the threads of
+// the copying role move the elements, and each of them arrives at `full` when it has.
 #include "loop/pass/threads/split_roles.h"
 
 #include <algorithm>
@@ -52,6 +55,7 @@
 #include "dependence/access.h"
 #include "intrin/ptx_hopper.h"
 #include "intrin/tile_intrinsic.h"
+#include "loop/aligned_form.h"
 #include "loop/rewrite.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
@@ -98,8 +102,14 @@ Func Initializer() {
 // rest_ together are the statements of the loop, in order.
 class Splitter {
  public:
-  Splitter(const Func& func, const Module& module)
-      : func_(func), module_(module), names_(*func), nest_(PeelThreads(*func)) {}
+  enum class Copying : uint8_t { kByEngine, kByThreads };
+
+  Splitter(const Func& func, const Module& module, Copying copying)
+      : func_(func),
+        module_(module),
+        by_threads_(copying == Copying::kByThreads),
+        names_(*func),
+        nest_(PeelThreads(*func)) {}
 
   Func Run() {
     Stmt body = nest_.body;
@@ -119,6 +129,8 @@ class Splitter {
 
   /// Why it was left as it is; empty: it was not, or had no copies.
   const std::vector<std::string>& refused() const { return refused_; }
+  /// Whether the engine copies from what may begin anywhere.
+  bool begins_anywhere() const { return begins_anywhere_; }
   /// The rows that are called with barriers now.
   const std::set<std::string>& called() const { return called_; }
 
@@ -220,7 +232,9 @@ class Splitter {
     // No more than a launch gives to all of them: who asks for more waits for ever.
     const int64_t given = kRegisters / (groups_ + 1) / 8 * 8 * (groups_ + 1);
     const int64_t budget = std::min(kMostRegisters, (given - kCopyingRegisters) / groups_ / 8 * 8);
-    const bool takes = groups_ > 1;
+    // Fewer blocks have room for all that they take over.
+    constexpr int64_t kManyRegisters = 112;
+    const bool takes = groups_ > 1 && !by_threads_ && FragmentRegisters(body) >= kManyRegisters;
     Stmt out =
         Roles::Make({"compute", "copy"}, {groups_ * kWarpsOfGroup, kWarpsOfGroup},
                     {takes ? budget : 0, takes ? kCopyingRegisters : 0}, {consumer, producer});
@@ -329,6 +343,20 @@ class Splitter {
     }
   }
 
+  // Of a thread, for what its warpgroup keeps.
+  static int64_t FragmentRegisters(const Stmt& body) {
+    int64_t bytes = 0;
+    PreOrder(body, [&](const NodeRef& n) {
+      const auto* alloc = As<Alloc>(n);
+      if (!alloc || !IsFragment(*alloc->buffer)) return !IsA<ExprNode>(n);
+      int64_t own = alloc->buffer->dtype.Bytes();
+      for (const Expr& e : alloc->buffer->shape) own *= AsInt(Simplify(e)).value_or(0);
+      bytes += own;
+      return true;
+    });
+    return bytes / kWarpgroup / 4;
+  }
+
   bool Contains(const Stmt& stmt) const {
     return AnyStmt(stmt, [&](const NodeRef& n) { return n.get() == loop_; });
   }
@@ -352,7 +380,8 @@ class Splitter {
 
   Stmt InitBarriers() {
     const Var s = NewVar("stage");
-    const Stmt body = Seq::Make({Ready(full_, s, 1), Ready(empty_, s, groups_)});
+    const Stmt body =
+        Seq::Make({Ready(full_, s, by_threads_ ? kWarpgroup : 1), Ready(empty_, s, groups_)});
     const Expr first =
         Conjunction({Eq(Expr(lane_), IndexConst(0)), Eq(Expr(group_), IndexConst(0))});
     return If::Make(first,
@@ -409,12 +438,13 @@ class Splitter {
     int64_t bytes = 0;
     std::vector<Stmt> copies;
     for (const Stmt& s : copies_) copies.push_back(Substitute(Copy(s, k, 1, &bytes), ahead));
-    std::vector<Stmt> out{On(BarrierOp::kWait, empty_, Slot(k), Turn(k, 1)),
-                          On(BarrierOp::kExpect, full_, Slot(k), IndexConst(bytes))};
+    std::vector<Stmt> out{On(BarrierOp::kWait, empty_, Slot(k), Turn(k, 1))};
+    if (!by_threads_) out.push_back(On(BarrierOp::kExpect, full_, Slot(k), IndexConst(bytes)));
     out.insert(out.end(), copies.begin(), copies.end());
+    if (by_threads_) out.push_back(On(BarrierOp::kArrive, full_, Slot(k)));
     const Stmt steps =
         For::Make(k, loop_->min, loop_->extent, ForKind::kSerial, Seq::Make(std::move(out)));
-    return If::Make(Eq(Expr(lane_), IndexConst(0)), steps);
+    return by_threads_ ? steps : If::Make(Eq(Expr(lane_), IndexConst(0)), steps);
   }
 
   // A copying statement, which runs `times` times, without the conditions that leave it to a
@@ -433,7 +463,10 @@ class Splitter {
       return Copy(node->then_body, step, times, bytes);
     if (const CallFunc* call = BulkCopyOf(stmt)) {
       *bytes += times * BytesOf(*call->buffers[1]);
-      return CopyOnBarrier(*call, step);
+      CheckSource(call->callee, call->buffers[0]);
+      if (UsesVar(stmt, lane_.get()) || UsesVar(stmt, group_.get()))
+        Refuse(call->callee + " copies something else in each thread");
+      return by_threads_ ? CopyByThreads(*call, step) : CopyOnBarrier(*call, step);
     }
     Refuse("copies by the copy engine in loop '" + loop_->var->name + "' stand under a condition");
     return stmt;
@@ -453,14 +486,34 @@ class Splitter {
     return bytes;
   }
 
+  // The threads of the role take the elements of a box in turns.
+  Stmt CopyByThreads(const CallFunc& call, const Var& step) {
+    constexpr int64_t kElements = kBulkCopySide * kBulkCopySide;
+    const Region& source = call.buffers[0];
+    const Region target = InRing(call.buffers[1], Slot(step));
+    const Var turn = NewVar("turn");
+    const Expr element = Expr(turn) * kWarpgroup + Expr(lane_);
+    const auto at = [&](const Region& box) {
+      std::vector<Expr> out;
+      for (const Range& r : box->ranges) out.push_back(r->min);
+      const size_t rank = out.size();
+      out[rank - 2] = out[rank - 2] + element / kBulkCopySide;
+      out[rank - 1] = out[rank - 1] + element % kBulkCopySide;
+      return out;
+    };
+    return For::Make(
+        turn, IndexConst(0), IndexConst(kElements / kWarpgroup), ForKind::kSerial,
+        Store::Make(target->buffer, at(target), Load::Make(source->buffer, at(source))));
+  }
+
   Stmt CopyOnBarrier(const CallFunc& call, const Var& step) {
     const Region& source = call.buffers[0];
-    CheckSource(call.callee, source);
-    if (UsesVar(Stmt(&call), lane_.get()) || UsesVar(Stmt(&call), group_.get()))
-      Refuse(call.callee + " copies something else in each thread");
     std::vector<Expr> scalars = call.scalars;
-    for (size_t i = 0; i < 2 && i < source->ranges.size(); ++i)
-      scalars.push_back(source->ranges[i]->min);
+    const std::vector<Range>& box = source->ranges;
+    Expr row = IndexConst(0);
+    for (size_t i = 0; i + 1 < box.size(); ++i) row = row * source->buffer->shape[i] + box[i]->min;
+    scalars.push_back(Simplify(row));
+    scalars.push_back(box.back()->min);
     const Expr slot = Slot(step);
     const Region full = RegionNode::Make(full_, {RangeNode::Make(slot, IndexConst(1))});
     called_.insert(call.callee);
@@ -477,27 +530,33 @@ class Splitter {
     const std::string what = callee + " of " + b->name + ": ";
     if (std::find(params.begin(), inputs, b) == inputs)
       return Refuse(what + "expected an input of the kernel");
-    if (b->rank() != 2 || b->layout || !b->strides.empty() || b->align < 16)
-      return Refuse(what + "expected a matrix, row by row, at a multiple of 16 bytes");
+    if (b->rank() < 2 || b->layout || !b->strides.empty())
+      return Refuse(what + "expected matrices, row by row");
+    begins_anywhere_ |= b->align < kKernelAlign;
     Analyzer analyzer;
     Learn(*func_, &analyzer);
     for (const Expr& e : b->shape) {
       const bool dim =
           std::any_of(func_->dims.begin(), func_->dims.end(), [&](const Var& d) { return d == e; });
-      if (!dim && !AsInt(e)) Refuse(what + "expected sizes that are constants or dims");
+      if (!AsInt(e) && (!dim || b->rank() > 2))
+        Refuse(what + "expected sizes that are constants or, of one matrix, dims");
     }
-    if (!IsZero(analyzer.Simplify(b->shape[1] * b->dtype.Bytes() % 16)))
+    if (!IsZero(analyzer.Simplify(b->shape.back() * b->dtype.Bytes() % kKernelAlign)))
       Refuse(what + "expected rows of a multiple of 16 bytes");
     if (std::find(maps_.begin(), maps_.end(), b->name) == maps_.end()) maps_.push_back(b->name);
   }
 
   // In the order of the parameters.
   void SetMaps(Attrs* attrs) const {
+    if (by_threads_) return;
     std::vector<std::string> names, sizes;
     for (const Buffer& b : func_->buffers) {
       if (std::find(maps_.begin(), maps_.end(), b->name) == maps_.end()) continue;
       names.push_back(b->name);
-      for (const Expr& e : b->shape) {
+      // Of several matrices the rows of all.
+      Expr rows = IndexConst(1);
+      for (size_t i = 0; i + 1 < b->shape.size(); ++i) rows = Simplify(rows * b->shape[i]);
+      for (const Expr& e : {rows, b->shape.back()}) {
         const auto size = AsInt(e);
         sizes.push_back(size ? std::to_string(*size) : As<VarNode>(e)->name);
       }
@@ -508,6 +567,7 @@ class Splitter {
 
   // A parameter that is passed as a map is no memory for anybody else.
   void CheckMaps(const Stmt& body) {
+    if (by_threads_) return;
     if (static_cast<int64_t>(maps_.size()) > kMostMaps)
       Refuse("more than " + std::to_string(kMostMaps) + " buffers are copied by the copy engine");
     auto mapped = [&](const Buffer& b) {
@@ -530,6 +590,7 @@ class Splitter {
 
   const Func& func_;
   const Module& module_;
+  const bool by_threads_;
   NameSupply names_;
   const ThreadNest nest_;
   const For* loop_ = nullptr;
@@ -541,6 +602,7 @@ class Splitter {
   std::vector<Tile> tiles_;
   Buffer full_, empty_;
   std::vector<std::string> maps_, refused_;
+  bool begins_anywhere_ = false;
   std::set<std::string> called_;
 };
 
@@ -551,10 +613,19 @@ Module SplitRoles(const Module& module, const PassContext& context) {
   std::set<std::string> called;
   for (const auto& [name, func] : module.funcs) {
     if (func->func_kind != FuncKind::kKernel || !IsBound(*func)) continue;
-    Splitter splitter(func, module);
-    out.Add(splitter.Run());
+    Splitter splitter(func, module, Splitter::Copying::kByEngine);
+    const Func split = splitter.Run();
     for (const std::string& what : splitter.refused()) context.Error(*func, what);
     called.insert(splitter.called().begin(), splitter.called().end());
+    if (!splitter.begins_anywhere() || !splitter.refused().empty()) {
+      out.Add(split);
+      continue;
+    }
+    const std::string aligned = name + "_aligned";
+    out.Add(AlignedForm(*split, aligned));
+    PrimFunc fields = *Splitter(func, module, Splitter::Copying::kByThreads).Run();
+    fields.attrs.Set(kAlignedFormAttr, aligned);
+    out.Add(PrimFunc::Make(std::move(fields)));
   }
   for (const std::string& name : called) out.Add(WithBarrier(*module.Find(name)));
   if (!called.empty()) out.Add(Initializer());

@@ -11,6 +11,8 @@
 namespace tenon::runtime::cuda {
 
 int32_t TensorMaps::Make(int32_t id) {
+  // A form for any addresses takes them as they are.
+  if (launch_.forms[1] && launch_.function != launch_.forms[1]) return 0;
   // Behind the bytes of the parameters, aligned as data of the library.
   const uint8_t* end = launch_.params + launch_.num_params;
   end += (8 - reinterpret_cast<uintptr_t>(end) % 8) % 8;
