@@ -169,8 +169,8 @@ typedef struct tn_device_code {
 typedef struct tn_device_kernel {
   uint32_t name;         /* offset of its name in the code, NUL-terminated */
   uint32_t shared_bytes; /* shared memory that every launch asks for */
-  uint32_t params;       /* offset of a byte per parameter: 0 for a buffer, TN_PARAM_TENSOR_MAP, */
-                         /* else its size */
+  uint32_t params; /* offset of a byte per parameter: 0 for a buffer, TN_PARAM_TENSOR_MAP or */
+                   /* TN_PARAM_ALIGNED_MAP, else its size */
   uint32_t num_params;
   uint8_t cluster[3]; /* blocks of a cluster along x, y, z, which divide the launch's; 1: alone */
   uint8_t launch;     /* of TN_LAUNCH_… */
@@ -186,11 +186,11 @@ typedef struct tn_device_kernel {
 #define TN_LAUNCH_COOPERATIVE 1
 #define TN_LAUNCH_DEPENDENT 2
 
-/* A parameter whose argument is the address of a matrix, and that the kernel (where it has two
- * forms, the aligned one) gets as a description for the copy engine, which the launch makes. For
- * each of these, in their order, a tn_device_map
- * follows behind the bytes, from the next multiple of 8 on. */
+/* A parameter whose argument is the address of a matrix, and that the kernel, or its aligned form
+ * alone, gets as a description for the copy engine, which the launch makes. For each of these, in
+ * their order, a tn_device_map follows right behind the bytes, from the next multiple of 8 on. */
 #define TN_PARAM_TENSOR_MAP 255
+#define TN_PARAM_ALIGNED_MAP 254
 #define TN_MAX_TENSOR_MAPS 8
 typedef struct tn_device_map {
   int64_t rows, columns;             /* of the matrix, which lies row by row without gaps */

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/visit.h"
+#include "loop/aligned_form.h"
 #include "loop/pass/calls/outline_micro_kernels.h"
 #include "loop/rewrite.h"
 
@@ -104,7 +105,14 @@ void AddKernel(const Module& lowered, const std::string& kernel, Module* whole) 
   }
   for (const auto& [name, f] : lowered.funcs) {
     auto it = names.find(name);
-    whole->Add(Renamed(f, it == names.end() ? name : it->second, names));
+    Func renamed = Renamed(f, it == names.end() ? name : it->second, names);
+    const auto form = names.find(f->attrs.Get<std::string>(kAlignedFormAttr, ""));
+    if (form != names.end()) {
+      PrimFunc fields = *renamed;
+      fields.attrs.Set(kAlignedFormAttr, form->second);
+      renamed = PrimFunc::Make(std::move(fields));
+    }
+    whole->Add(renamed);
   }
 }
 

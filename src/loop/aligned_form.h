@@ -1,6 +1,6 @@
 // Kernels in two forms: one for tensors that begin anywhere, and one for those whose addresses are
 // multiples of kKernelAlign. Which of them a launch takes the runtime sees by its arguments; so
-// both have the same parameters, launch and shared memory.
+// both have the same arguments, launch and shared memory.
 #pragma once
 
 #include <string>

@@ -21,7 +21,8 @@
 // has the first of them.
 //
 // The attribute `tensor_maps` of a kernel names its parameters that bulk copies alone read, and
-// which launches therefore pass as descriptions for the copy engine, made on the host;
+// which launches therefore pass as descriptions for the copy engine, made on the host (of a kernel
+// in two forms, loop/aligned_form.h, the aligned one alone may have it);
 // `tensor_sizes` are the rows and columns of each, a number or the name of a dim.
 #pragma once
 

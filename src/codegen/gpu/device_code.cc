@@ -8,6 +8,7 @@
 #include "loop/aligned_form.h"
 #include "loop/threads.h"
 #include "loop/warpgroup.h"
+#include "support/check.h"
 #include "tenon/ffi_types.h"
 #include "tenon/kernel_abi.h"
 
@@ -65,10 +66,14 @@ bool IsMap(const PrimFunc& kernel, const BufferNode& buffer) {
 }
 
 // A byte per parameter: 0 for a buffer (or working memory, an address too), else its value's size.
-std::string ParamsOf(const PrimFunc& kernel) {
+// `form` is the kernel, or its aligned form where it has one.
+std::string ParamsOf(const PrimFunc& kernel, const PrimFunc& form) {
   std::string out;
-  for (const Buffer& b : kernel.buffers)
-    out += static_cast<char>(IsMap(kernel, *b) ? TN_PARAM_TENSOR_MAP : 0);
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const bool map = IsMap(kernel, *kernel.buffers[i]);
+    const bool aligned_map = !map && IsMap(form, *form.buffers[i]);
+    out += static_cast<char>(map ? TN_PARAM_TENSOR_MAP : aligned_map ? TN_PARAM_ALIGNED_MAP : 0);
+  }
   out.append(kernel.dims.size(), '\x08');
   for (const Var& v : kernel.scalars) {
     out += static_cast<char>(v->dtype.IsHandle() ? 0 : v->dtype.Bytes());
@@ -135,13 +140,15 @@ Expected<std::vector<DataBlob>> PackDeviceCode(const std::vector<Func>& all, con
   for (size_t i = 0; i < kernels.size(); ++i) {
     TN_ASSIGN_OR_RETURN(const GpuLaunch launch, LaunchOf(*kernels[i], target));
     const auto aligned = kernels[i]->attrs.Get<std::string>(kAlignedFormAttr, "");
-    const Func& mapped = aligned.empty() ? kernels[i] : forms.at(aligned);
-    const std::string params = ParamsOf(*mapped);
+    const Func& form = aligned.empty() ? kernels[i] : forms[aligned];
+    TN_CHECK(form, "no kernel has the name {}", aligned);
+    const std::string params = ParamsOf(*kernels[i], *form);
     tn_device_kernel row = {};
     row.name = packer.Text(kernels[i]->name);
     row.shared_bytes = launch.dynamic_shared ? static_cast<uint32_t>(launch.shared_bytes) : 0;
     row.params = static_cast<uint32_t>(packer.Append(params, 1));
-    if (const std::string maps = MapsOf(*mapped); !maps.empty()) packer.Append(maps, 8);
+    // The runtime looks for them right behind the parameters.
+    if (const std::string maps = MapsOf(*form); !maps.empty()) packer.Append(maps, 8);
     row.num_params = static_cast<uint32_t>(params.size());
     for (size_t k = 0; k < 3; ++k) row.cluster[k] = static_cast<uint8_t>(launch.cluster[k]);
     row.launch = static_cast<uint8_t>((launch.cooperative ? TN_LAUNCH_COOPERATIVE : 0) |

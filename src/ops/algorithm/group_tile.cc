@@ -100,7 +100,9 @@ static double BlocksTogether(const WarpShape& shape, const Point& point, const M
 // constant was measured on an H200, in cycles: a fit over the points of 27 products and
 // convolutions (docs/decisions/136-tiles-by-the-copy-engine.md).
 WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Point& point) {
-  constexpr double kWaitCycles = 440, kEngineCycles = 200, kStoreCycles = 0.2, kApart = 0.6;
+  constexpr double kWaitCycles = 440, kStoreCycles = 0.2, kSharedReads = 0.6;
+  // Of the unit's own time, and of a step where the engine's barriers are waited for.
+  constexpr double kProducts = 1.2, kEngineProducts = 0.8, kEngineCycles = 200;
   constexpr int64_t kSecondLaunch = 2;  // barriers
   const bool engine = HasEngine(point);
   const Machine& machine = site.machine;
@@ -116,14 +118,14 @@ WorkDescription GroupTileWork(const WarpShape& shape, const Site& site, const Po
   const double per_cycle =
       static_cast<double>(unit.m * unit.n * unit.k) * unit.per_second / machine.cycles_per_second;
   const auto sums = static_cast<double>(rows * columns);
-  const double products = (engine ? 0.8 : 1.2) * sums * kGroupDepth / per_cycle;
+  const double products = (engine ? kEngineProducts : kProducts) * sums * kGroupDepth / per_cycle;
   const double wait = (engine ? kEngineCycles : 0) + kWaitCycles / static_cast<double>(stages - 1);
   const double others = together * (engine ? static_cast<double>(GroupsOf(point)) : 1);
   WorkDescription work = BlocksWork(
       shape, site, point, steps * (products + wait / others) + kStoreCycles * sums / together,
       kSecondLaunch);
   // Blocks that read the same at the same time share what the second-level cache gives.
-  work.bytes[1] *= kApart;
+  work.bytes[1] *= kSharedReads;
   return work;
 }
 
@@ -185,6 +187,7 @@ void ScheduleGroupProducts(Schedule& s, const std::string& sums, const Names& ti
   }
   s.DecomposeReduction(sums, k[0]);
   const int64_t stages = ValueOf(point, "stages");
+  // Where operands are stored with borders is decided after the point is: threads copy then.
   const bool whole = std::all_of(tiles.begin(), tiles.end(), [&](const std::string& tile) {
     return ReadsWholePieces(s, tile);
   });

@@ -25,10 +25,18 @@ struct WarpProduct {
   bool trans_b = false;
 };
 
-// Whether the operand is one of the kernel's, and not computed in it.
-bool IsStored(const Site& site, size_t i) {
-  const std::vector<graph::ValueId>& stored = site.region.inputs;
-  return std::find(stored.begin(), stored.end(), site.node().inputs[i]) != stored.end();
+// Whether the operand is one of the kernel's, not computed in it, and nobody else reads it there:
+// the copy engine's description of a tensor is no address.
+bool IsForEngine(const Site& site, size_t i) {
+  const graph::ValueId value = site.node().inputs[i];
+  const auto has = [value](const std::vector<graph::ValueId>& values) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  const graph::Graph& region = site.region;
+  for (size_t n = 0; n < region.nodes.size(); ++n) {
+    if (static_cast<graph::NodeId>(n) != site.anchor && has(region.nodes[n].inputs)) return false;
+  }
+  return has(region.inputs) && !has(region.outputs);
 }
 
 std::optional<WarpProduct> Read(const Site& site) {
@@ -66,7 +74,7 @@ std::optional<WarpProduct> Read(const Site& site) {
   s.out_vector = WarpStoreVector(site, s.n);
   // Boxes of 64 rows lie within one matrix.
   const int64_t rows = x[x.size() - 2];
-  s.matrices = IsStored(site, 0) && IsStored(site, 1) && (rows == s.m || rows % 64 == 0);
+  s.matrices = IsForEngine(site, 0) && IsForEngine(site, 1) && (rows == s.m || rows % 64 == 0);
   return p;
 }
 

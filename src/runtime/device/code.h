@@ -12,7 +12,9 @@ LoadedCode* CodeOf(const DeviceCall& call);
 void FreeCode(const DeviceDriver& driver, int32_t device_id, LoadedCode* code);
 
 /// Whether a parameter's value is an address (tn_device_kernel's params).
-inline bool IsAddress(uint8_t param) { return param == 0 || param == TN_PARAM_TENSOR_MAP; }
+inline bool IsAddress(uint8_t param) {
+  return param == 0 || param == TN_PARAM_TENSOR_MAP || param == TN_PARAM_ALIGNED_MAP;
+}
 
 /// Sets the launch's function by its arguments.
 void ChooseForm(DeviceLaunch* launch);

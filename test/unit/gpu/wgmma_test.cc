@@ -4,14 +4,20 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "codegen/codegen.h"
 #include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
+#include "codegen/gpu/aligned.h"
+#include "codegen/gpu/device_code.h"
 #include "driver/pipeline.h"
 #include "interp/interp.h"
 #include "intrin/tile_intrinsic.h"
 #include "loop/parse.h"
 #include "loop/verify.h"
+#include "loop/warpgroup.h"
+#include "tenon/kernel_abi.h"
 #include "unit/gpu/numbers.h"
 
 namespace tenon {
@@ -106,9 +112,11 @@ TEST(Warpgroups, AreWhatIsWritten) {
   for (const char* word :
        {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "mbarrier.try_wait.parity",
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-        "setmaxnreg.inc.sync.aligned.u32 240", "setmaxnreg.dec.sync.aligned.u32 24"}) {
+        "prefetch.tensormap"}) {
     EXPECT_NE(code->ptx.find(word), std::string::npos) << word << "\n" << code->ptx;
   }
+  // Eight sums of a thread take no registers from others.
+  EXPECT_EQ(code->ptx.find("setmaxnreg"), std::string::npos) << code->ptx;
   EXPECT_EQ(code->ptx.find(".local"), std::string::npos) << code->ptx;  // fragments are registers
   EXPECT_EQ(code->ptx.find("bar.sync"), code->ptx.rfind("bar.sync"));   // for the barriers alone
 }
@@ -155,6 +163,83 @@ func @f(A: {0}[64, 128] align 16, B: {0}[{2}] align 16, out C: f32[64, {1}]) tar
   }
 }
 
+std::string Replaced(std::string text,
+                     std::initializer_list<std::pair<const char*, const char*>> words) {
+  for (const auto& [from, to] : words) {
+    EXPECT_NE(text.find(from), std::string::npos) << from;
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += strlen(to))
+      text.replace(at, strlen(from), to);
+  }
+  return text;
+}
+
+TEST(Warpgroups, WithManySumsTakeRegisters) {
+  const std::string text =
+      Replaced(fmt::format(kKernel, "{producer_stages: 2}"),
+               {{"call @ptx.tma.copy.64x64.f16(B[0..64, k * 64..+64], SB; 192)",
+                 "for q in 0..4 { call @ptx.tma.copy.64x64.f16(B[q * 64..+64, k * 64..+64], "
+                 "SB[q * 64..+64, 0..64]; 192) }"},
+                {"m64n8k64", "m64n256k64"},
+                {"f32[64, 8]", "f32[64, 256]"},
+                {"f32[128, 8]", "f32[128, 256]"},
+                {"B: f16[64, 192]", "B: f16[256, 192]"},
+                {"SB: f16[64, 64]", "SB: f16[256, 64]"},
+                {"0..8", "0..256"}});
+  auto lowered = Lowered(ModuleOf(text, {"ptx.tma.copy.64x64.f16", "ptx.wgmma.m64n256k64.f16.t"}));
+  ASSERT_TRUE(lowered) << ToString(lowered.errors());
+  auto source = codegen::EmitCuda(*lowered, Target::Parse("cuda -arch=sm_90a").value(), {});
+  ASSERT_TRUE(source) << ToString(source.errors());
+  for (const char* word :
+       {"setmaxnreg.inc.sync.aligned.u32 240", "setmaxnreg.dec.sync.aligned.u32 24"})
+    EXPECT_NE(source->find(word), std::string::npos) << *source;
+}
+
+// What each parameter of a kernel is, as its library says it.
+std::string ParamsOf(const Module& kernels) {
+  std::vector<Func> all;
+  for (const auto& [name, f] : kernels.funcs) {
+    if (f->func_kind == FuncKind::kKernel) all.push_back(f);
+  }
+  auto blobs = codegen::PackDeviceCode(all, Target::Parse("cuda -arch=sm_90a").value(), {});
+  EXPECT_TRUE(blobs) << (blobs ? "" : ToString(blobs.errors()));
+  const std::string& code = blobs->at(0).bytes;
+  tn_device_kernel row;
+  memcpy(&row, code.data() + sizeof(tn_device_code), sizeof row);
+  EXPECT_EQ(row.aligned != 0, all.size() == 2);
+  return code.substr(row.params, row.num_params);
+}
+
+// A matrix that may begin anywhere: threads copy, and the engine does in the aligned form.
+TEST(Warpgroups, CopyFromAnywhereInAnotherForm) {
+  const std::string text = Replaced(fmt::format(kKernel, "{producer_stages: 2}"),
+                                    {{"B: f16[64, 192] align 16", "B: f16[64, 192]"}});
+  auto lowered = Lowered(ModuleOf(text, {"ptx.tma.copy.64x64.f16", "ptx.wgmma.m64n8k64.f16.t"}));
+  ASSERT_TRUE(lowered) << ToString(lowered.errors());
+  CheckProduct(*lowered, "everything");
+  const Func aligned = lowered->Find("f_aligned");
+  ASSERT_TRUE(aligned);
+  EXPECT_TRUE(aligned->attrs.Has(kTensorMapsAttr));
+  const Module forms = codegen::WithAlignedForms(*lowered);
+  EXPECT_EQ(forms.funcs.size(), lowered->funcs.size());
+  EXPECT_EQ(ParamsOf(forms), (std::string{static_cast<char>(TN_PARAM_ALIGNED_MAP),
+                                          static_cast<char>(TN_PARAM_ALIGNED_MAP), '\0'}));
+}
+
+// A result that may begin anywhere: the engine copies in both forms.
+TEST(Warpgroups, StoreAnywhereInAnotherForm) {
+  const std::string text =
+      Replaced(fmt::format(kKernel, "{producer_stages: 2}"),
+               {{"for i in 0..64, j in 0..8 { C[w * 64 + i, j] = CF[i, j] * 2f32 }",
+                 "for i in 0..64 { for j in 0..8 vectorized { C[w * 64 + i, j] = CF[i, j] * 2f32 } "
+                 "}"}});
+  auto lowered = Lowered(ModuleOf(text, {"ptx.tma.copy.64x64.f16", "ptx.wgmma.m64n8k64.f16.t"}));
+  ASSERT_TRUE(lowered) << ToString(lowered.errors());
+  const Module forms = codegen::WithAlignedForms(*lowered);
+  ASSERT_TRUE(forms.Find("f_aligned"));
+  EXPECT_EQ(ParamsOf(forms), (std::string{static_cast<char>(TN_PARAM_TENSOR_MAP),
+                                          static_cast<char>(TN_PARAM_TENSOR_MAP), '\0'}));
+}
+
 // What `Lowered` reports of the kernel with a part of its text replaced.
 std::string ReportOf(const char* noted, const std::string& from, const std::string& to) {
   std::string text = fmt::format(kKernel, noted);
@@ -176,8 +261,6 @@ TEST(Warpgroups, WhatDoesNotFitIsRefused) {
       {"{producer_stages: 17}", "f32", "f32", "expected 1 to 16"},
       {"{producer_stages: 2}", "call @ptx.wgmma", "C[w * 64, 0] = 1f32\n        call @ptx.wgmma",
        "expected results in fragments or local"},
-      {"{producer_stages: 2}", "B: f16[64, 192] align 16", "B: f16[64, 192]",
-       "expected a matrix, row by row, at a multiple of 16 bytes"},
       {"{producer_stages: 2}", "call @ptx.tma.copy.64x64.f16(B",
        "if k < 2 { call @ptx.tma.copy.64x64.f16(B[0..64, k * 64..+64], SB; "
        "192) }\n        call @ptx.tma.copy.64x64.f16(B",

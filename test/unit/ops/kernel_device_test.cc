@@ -1,6 +1,7 @@
 // Kernels of machines whose threads run together, by their meaning (kernel_test.cc).
 #include <array>
 
+#include "loop/print.h"
 #include "loop/warpgroup.h"
 #include "unit/ops/kernel_cases.h"
 
@@ -241,52 +242,68 @@ TEST(Kernel, ProductsOfGroups) {
   }
 }
 
-// Tiles that the copy engine brings: steps fewer and more than stages, both ways in which a right
-// factor lies, rows of several matrices, batches, sums of parts. Where a tensor may begin anywhere
-// threads of their own copy, and the engine does in the kernel's aligned form.
+bool IsSmallAndByEngine(const Point& p) {
+  return graph::ValueOf(p, "engine") == 1 && graph::ValueOf(p, "columns") == 64;
+}
+
+// Tiles that the copy engine brings: both ways in which a right factor lies, rows of several
+// matrices, batches.
 TEST(Kernel, ProductsOfGroupsByTheEngine) {
   struct Sizes {
     DType type;
     std::vector<int64_t> a, b;
     bool trans;
   };
-  const DType f16 = DType::Float(16);
-  for (auto [type, a, b, trans] : {Sizes{f16, {64, 128}, {128, 64}, false},
-                                   {f16, {64, 256}, {64, 256}, true},
-                                   {f16, {1, 64, 128}, {128, 128}, false},
-                                   {f16, {2, 64, 128}, {128, 64}, false},
-                                   {DType::BFloat16(), {2, 2, 64, 128}, {2, 128, 64}, false}}) {
+  for (auto [type, a, b, trans] : {Sizes{DType::Float(16), {64, 192}, {64, 192}, true},
+                                   {DType::Float(16), {2, 192, 128}, {128, 64}, false},
+                                   {DType::BFloat16(), {1, 2, 64, 128}, {2, 128, 64}, false}}) {
     SCOPED_TRACE(
         fmt::format("{} {} {} {}", type.ToString(), fmt::join(a, "x"), fmt::join(b, "x"), trans));
     Case c = Product(type, a, b, trans);
     c.bias_relu = trans;
-    const auto engine = [&](const Point& p) {
-      return graph::ValueOf(p, "engine") == 1 && graph::ValueOf(p, "columns") == 64;
-    };
-    Check(c, "group_matmul", 1e-6, GroupsMachine(), kWarpPoints, engine);
+    Check(c, "group_matmul", 1e-6, GroupsMachine(), 0, IsSmallAndByEngine);
     const graph::Graph region = RegionOf(c);
     const Site site{region, AnchorOf(region), GroupsMachine()};
     const Algorithm& algorithm = *FindAlgorithm("group_matmul");
-    const Point point = CheapestPoint(algorithm, site, engine)->point;
+    const Point point = CheapestPoint(algorithm, site, IsSmallAndByEngine)->point;
     const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 1e-6);
-    const graph::Graph placed = Placed(region, algorithm, point, GroupsMachine());
-    for (int64_t align : {0, 64}) {
-      Expected<Kernel> kernel = Build(placed, &plan, GroupsMachine(), align);
-      ASSERT_TRUE(kernel) << ToString(kernel.errors());
-      Expected<Schedule> scheduled = ScheduleKernel(*kernel, GroupsMachine());
-      ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-      Module bound = Lowered(scheduled->module(), GroupsMachine());
-      PassContext context;
-      context.target = &*GroupsMachine().target;
-      for (const char* pass : {"bind_threads", "split_roles"})
-        bound = FindLoopPass(pass)->run(bound, context);
-      testing::Reference meaning = ReferenceOf(*kernel);
-      EXPECT_TRUE(Alike(meaning, bound, 1e-6, {}));
-      const Func by_engine = bound.Find(align == 0 ? "k_aligned" : "k");
-      ASSERT_TRUE(by_engine);
-      EXPECT_TRUE(by_engine->attrs.Has(kTensorMapsAttr));
-      EXPECT_EQ(bound.Find("k")->attrs.Has(kTensorMapsAttr), align == 64);
-    }
+    Expected<Kernel> kernel =
+        Build(Placed(region, algorithm, point, GroupsMachine()), &plan, GroupsMachine());
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, GroupsMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    EXPECT_NE(Print(scheduled->module()).find(kProducerStagesAttr), std::string::npos);
+  }
+}
+
+// Where a tensor may begin anywhere threads of their own copy, and the engine does in the kernel's
+// aligned form. Steps more than stages.
+TEST(Kernel, CopiesByTheEngineInTwoForms) {
+  const graph::Graph region =
+      RegionOf(Product(DType::Float(16), {1, 64, 192}, {192, 64}, /*trans=*/false));
+  const Site site{region, AnchorOf(region), GroupsMachine()};
+  const Algorithm& algorithm = *FindAlgorithm("group_matmul");
+  const Point point = CheapestPoint(algorithm, site, [](const Point& p) {
+                        return IsSmallAndByEngine(p) && graph::ValueOf(p, "stages") == 2;
+                      })->point;
+  const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 1e-6);
+  const graph::Graph placed = Placed(region, algorithm, point, GroupsMachine());
+  for (int64_t align : {0, 64}) {
+    Expected<Kernel> kernel = Build(placed, &plan, GroupsMachine(), align);
+    ASSERT_TRUE(kernel) << ToString(kernel.errors());
+    Expected<Schedule> scheduled = ScheduleKernel(*kernel, GroupsMachine());
+    ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
+    Module bound = Lowered(scheduled->module(), GroupsMachine());
+    PassContext context;
+    context.target = &*GroupsMachine().target;
+    for (const char* pass : {"bind_threads", "split_roles"})
+      bound = FindLoopPass(pass)->run(bound, context);
+    testing::Reference meaning = ReferenceOf(*kernel);
+    EXPECT_TRUE(Alike(meaning, bound, 1e-6, {}));
+    const Func by_engine = bound.Find(align == 0 ? "k_aligned" : "k");
+    ASSERT_TRUE(by_engine);
+    EXPECT_TRUE(by_engine->attrs.Has(kTensorMapsAttr));
+    EXPECT_EQ(bound.Find("k")->attrs.Has(kTensorMapsAttr), align == 64);
   }
 }
 
@@ -303,6 +320,21 @@ TEST(Kernel, WhereTheEngineDoesNotCopy) {
     EXPECT_FALSE(CheapestPoint(*FindAlgorithm("group_matmul"), site,
                                [](const Point& p) { return graph::ValueOf(p, "engine") == 1; }));
   }
+}
+
+// Nor what somebody else reads in the same kernel.
+TEST(Kernel, TheEngineHasItsOperandsForItself) {
+  graph::Builder b("region");
+  const ValueId x = b.Input("x", TypeOf(DType::Float(16), {128, 128}));
+  const ValueId w = b.Input("w", TypeOf(DType::Float(16), {128, 128}));
+  const ValueId product = *b.Add(OpKind::kMatMul, {x, w}, "product", {{"accumulator", "f32"}});
+  b.Output("y", *b.Add(OpKind::kAdd, {product, x}, "y"));
+  const graph::Graph region = std::move(b).Finish();
+  const Site site{region, AnchorOf(region), GroupsMachine()};
+  const Algorithm& algorithm = *FindAlgorithm("group_matmul");
+  ASSERT_TRUE(Applies(algorithm, site));
+  EXPECT_FALSE(CheapestPoint(algorithm, site,
+                             [](const Point& p) { return graph::ValueOf(p, "engine") == 1; }));
 }
 
 // Copies that nobody waits for move whole pieces from multiples of 16 bytes: what a caller passes

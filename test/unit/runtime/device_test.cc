@@ -228,6 +228,28 @@ TEST_F(Cuda, LaunchesDescribeMatrices) {
             "CUDA_ERROR_FAKE (as asked)");
 }
 
+// Of two forms the one for any addresses may take a matrix as it is, or as a description too.
+TEST_F(Cuda, LaunchesOfAFormDescribeWhatItTakes) {
+  struct {
+    alignas(8) uint8_t params[8];
+    tn_device_map map = {64, 128, -1, -1, 64, 64, TN_DL_FLOAT, 16};
+  } table = {};
+  int forms[2];
+  void* memory = nullptr;
+  void* args[] = {static_cast<void*>(&memory)};
+  for (const uint8_t param : {TN_PARAM_ALIGNED_MAP, TN_PARAM_TENSOR_MAP}) {
+    table.params[0] = param;
+    DeviceLaunch launch = {"f", nullptr, {1, 1, 1}, {128, 1, 1}, 0, nullptr, args, table.params, 1};
+    for (int i = 0; i < 2; ++i) launch.forms[i] = &forms[i];
+    for (int i = 0; i < 2; ++i) {
+      launch.function = launch.forms[i];
+      ASSERT_EQ(cuda_driver.launch(0, launch), 0);
+      const bool described = TakeLog().find("cuTensorMapEncodeTiled") != std::string::npos;
+      EXPECT_EQ(described, i == 1 || param == TN_PARAM_TENSOR_MAP);
+    }
+  }
+}
+
 TEST_F(Cuda, OutOfMemoryIsAnErrorOfTheCall) {
   EXPECT_THROW(
       {

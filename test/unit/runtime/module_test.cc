@@ -209,10 +209,10 @@ TEST(Module, FilesThatAreNotOurs) {
       Refusal(path, "it is not a library that Tenon compiled (it exports no __tenon_query_v5)"));
   path = ModulePath("next_version");
   EXPECT_EQ(Load(path),
-            Refusal(path, "it was compiled for ABI version 5 but this runtime expects version 4"));
+            Refusal(path, "it was compiled for ABI version 6 but this runtime expects version 5"));
   path = ModulePath("other_abi");
   EXPECT_EQ(Load(path),
-            Refusal(path, "it was compiled for ABI version 7 but this runtime expects version 4"));
+            Refusal(path, "it was compiled for ABI version 7 but this runtime expects version 5"));
   path = Write("object.so", Contents(TEST_MODULE_OBJECT));
   EXPECT_EQ(Load(path),
             Refusal(path, "expected a shared library but got another kind of ELF file"));

@@ -123,8 +123,8 @@ constexpr Site kSites[] = {
   %2: f16[1, 32, 12, 12] = conv(%0, %1) {pads: [1, 1, 1, 1]} "k"
   return %2 "y"
 })"},
-    {kHopper, R"(graph @g(%0 "x": f16[70, 128], %1 "w": f16[128, 64]) {
-  %2: f16[70, 64] = matmul(%0, %1) "k"
+    {kHopper, R"(graph @g(%0 "x": f16[128, 128], %1 "w": f16[128, 64]) {
+  %2: f16[128, 64] = matmul(%0, %1) "k"
   return %2 "y"
 })"},
     {kHopper, R"(graph @g(%0 "x": f16[1, 64, 12, 12], %1 "w": f16[32, 64, 3, 3]) {

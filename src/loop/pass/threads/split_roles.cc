@@ -19,14 +19,14 @@
 // comes
 //
 //   roles {
-//     role compute size 8 registers 240 {
+//     role compute size 8 {
 //       for k in 0..2 {
 //         wait full[k % 2], k / 2 % 2
 //         call @ptx.wgmma.m64n8k64.f16.t(SA[k % 2, …], SB[k % 2, 0..8, 0..64], CF)
 //         if threadIdx.x == 0 { arrive empty[k % 2] }
 //       }
 //     }
-//     role copy size 4 registers 24 {
+//     role copy size 4 {
 //       if threadIdx.x == 0 {
 //         for k.ahead in 0..2 {
 //           wait empty[k.ahead % 2], (k.ahead / 2 + 1) % 2
@@ -621,9 +621,12 @@ Module SplitRoles(const Module& module, const PassContext& context) {
       out.Add(split);
       continue;
     }
-    const std::string aligned = name + "_aligned";
+    std::string aligned = name + "_aligned";
+    while (out.Find(aligned)) aligned += '_';
     out.Add(AlignedForm(*split, aligned));
-    PrimFunc fields = *Splitter(func, module, Splitter::Copying::kByThreads).Run();
+    Splitter by_threads(func, module, Splitter::Copying::kByThreads);
+    PrimFunc fields = *by_threads.Run();
+    TN_CHECK(by_threads.refused().empty(), "{}", by_threads.refused().front());
     fields.attrs.Set(kAlignedFormAttr, aligned);
     out.Add(PrimFunc::Make(std::move(fields)));
   }

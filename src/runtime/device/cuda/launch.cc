@@ -11,14 +11,14 @@
 namespace tenon::runtime::cuda {
 
 int32_t TensorMaps::Make(int32_t id) {
-  // A form for any addresses takes them as they are.
-  if (launch_.forms[1] && launch_.function != launch_.forms[1]) return 0;
   // Behind the bytes of the parameters, aligned as data of the library.
   const uint8_t* end = launch_.params + launch_.num_params;
   end += (8 - reinterpret_cast<uintptr_t>(end) % 8) % 8;
   const auto* rows = reinterpret_cast<const tn_device_map*>(end);
+  const bool aligned = launch_.function == launch_.forms[1];
   for (uint32_t i = 0; i < launch_.num_params; ++i) {
-    if (launch_.params[i] != TN_PARAM_TENSOR_MAP) continue;
+    const uint8_t param = launch_.params[i];
+    if (param != TN_PARAM_TENSOR_MAP && !(param == TN_PARAM_ALIGNED_MAP && aligned)) continue;
     if (count_ == TN_MAX_TENSOR_MAPS) return Fail("RuntimeError", "too many tensor maps");
     if (Encode(id, rows[count_], i) != 0) return -1;
   }
