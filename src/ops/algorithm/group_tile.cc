@@ -247,7 +247,7 @@ void ScheduleGroupTiles(Schedule& s, const Parts& parts, const Machine&, const P
   const auto rows = columns - static_cast<long>(own.rows);
   const std::string j = fused({columns, axes.end()}), i = fused({rows, columns});
   Names inner;
-  const std::string block = BindTiles(s, {axes.begin(), rows}, i, j, point, &inner);
+  BindTiles(s, {axes.begin(), rows}, i, j, point, &inner);
   if (!s.ok()) return;
   const std::string group =
       in_parts ? ShareSums(s, inner[0], inner[1], point) : TurnSums(s, moves[2], inner, point);
