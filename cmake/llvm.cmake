@@ -1,5 +1,5 @@
 # LLVM and lld: shared where we develop, static in the archive that leaves this machine (TENON_STATIC), and in programs that
-# are started thousands of times (tenon_llvm_inside): a shared LLVM has 311,000 relocations, 17 of the 27 ms of every start.
+# are started thousands of times (tenon_llvm_inside): a shared LLVM has 311,000 relocations, 17 of the 27 ms of processor time of every start.
 option(TENON_STATIC "link LLVM and every other library statically, libc aside" OFF)
 if(TENON_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
