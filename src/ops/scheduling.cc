@@ -12,7 +12,7 @@
 
 namespace tenon::ops {
 
-static const Block* FindBlock(const Func& f, const std::string& name) {
+const Block* FindBlock(const Func& f, const std::string& name) {
   const Block* found = nullptr;
   PreOrder(f->body, [&](const NodeRef& n) {
     if (const auto* b = As<Block>(n)) {

@@ -12,6 +12,9 @@ namespace tenon::ops {
 
 using Names = std::vector<std::string>;
 
+/// The block of that name; null where there is none.
+const Block* FindBlock(const Func& f, const std::string& name);
+
 /// All of the lists in turn, without empty names.
 Names Concat(std::initializer_list<Names> lists);
 BlockPart PartOf(const Parts& parts, const std::string& block);

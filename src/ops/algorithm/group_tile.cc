@@ -19,7 +19,6 @@
 #include <algorithm>
 
 #include "intrin/ptx_hopper.h"
-#include "ir/visit.h"
 #include "loop/warpgroup.h"
 #include "ops/tiling.h"
 
@@ -146,17 +145,11 @@ void BringGroupTile(Schedule& s, const std::string& block, DType type, const Poi
 // Whether rows of what the block reads begin at multiples of 16 bytes in their matrix, as the copy
 // engine wants them; those with a border need not.
 bool ReadsWholePieces(const Schedule& s, const std::string& block) {
-  bool whole = true;
-  PreOrder(s.func()->body, [&](const NodeRef& n) {
-    const auto* b = As<Block>(n);
-    if (!b || b->name != block) return !IsA<ExprNode>(n);
-    for (const Region& r : b->reads) {
-      const auto columns = AsInt(r->buffer->shape.back());
-      whole &= r->buffer->rank() >= 2 && columns && *columns % kGroupPiece == 0;
-    }
-    return false;
-  });
-  return whole;
+  const Block* b = FindBlock(s.func(), block);
+  return b && std::all_of(b->reads.begin(), b->reads.end(), [](const Region& r) {
+           const auto columns = AsInt(r->buffer->shape.back());
+           return r->buffer->rank() >= 2 && columns && *columns % kGroupPiece == 0;
+         });
 }
 
 // The copy engine brings a tile, box by box.

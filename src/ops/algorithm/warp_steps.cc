@@ -5,7 +5,6 @@
 
 #include "intrin/ptx_hopper.h"
 #include "intrin/tile_intrinsic.h"
-#include "ir/visit.h"
 
 namespace tenon::ops {
 
@@ -46,16 +45,11 @@ const ComputeUnit* WarpgroupUnit(const Machine& machine, DType type) {
 
 // Bytes of which the addresses of all that a block reads are multiples.
 static int64_t ReadAlign(const Schedule& s, const std::string& block) {
-  constexpr int64_t kMost = 64;
-  int64_t align = kMost;
-  PreOrder(s.func()->body, [&](const NodeRef& n) {
-    const auto* b = As<Block>(n);
-    if (!b) return !IsA<ExprNode>(n);
-    if (b->name != block) return false;
+  int64_t align = 64;
+  if (const Block* b = FindBlock(s.func(), block)) {
     for (const Region& r : b->reads)
       align = std::gcd(align, std::max(r->buffer->align, r->buffer->dtype.Bytes()));
-    return false;
-  });
+  }
   return align;
 }
 
