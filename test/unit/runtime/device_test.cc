@@ -313,6 +313,8 @@ TEST_F(Cuda, EveryErrorIsReported) {
   for (size_t at = 0; (at = log.find("cuCtxPushCurrent", at)) != std::string::npos; ++at) ++pushes;
   for (size_t at = 0; (at = log.find("cuCtxPopCurrent", at)) != std::string::npos; ++at) ++pops;
   EXPECT_EQ(pushes, pops + 1);  // one failed
+  // The copy whose wait failed is queued still, and ends in this frame.
+  EXPECT_EQ(d.stream_wait(1, nullptr), 0);
 }
 
 TEST_F(Cuda, EventsTimeAndOrderStreams) {
