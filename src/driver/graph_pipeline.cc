@@ -46,6 +46,11 @@ constexpr GraphStep kSteps[] = {
     {"fold_into_conv", 1, "on logical weights"},
     {"crop_conv", 1, "plans give inputs the borders that pads ask for"},
     {"split_taps", 1, "on what crop_conv left"},
+    {"flush_subnormals", 1,
+     "weights have their final values; before winograd makes sums of them. `exact` takes them as "
+     "they are",
+     "fp32"},
+    {"flush_subnormals", 1, "likewise, of what stays f32", "bf16"},
     {"winograd", 2,
      "on what split_taps has left; weights have their final values. Its sums have other products "
      "than the operator's, which `exact` forbids and fewer bits would not bear",

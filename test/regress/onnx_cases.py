@@ -264,6 +264,23 @@ def add_windows_of_nan():
     one("global_max_pool_nan", "GlobalMaxPool", [np.full((1, 4, 3, 3), NAN, f32)], expect=[np.full((1, 4, 1, 1), NAN, f32)])
 
 
+def add_subnormal_weights():
+    """Weights below f32's normal numbers are zeros; those that are no numbers stay what they are."""
+    w = rand(33, 19)
+    w[::2, ::3] = 1e-39 * np.sign(w[::2, ::3])
+    w[1::4, 1::5] = 1e-20
+    one("subnormal_product", "MatMul", [rand(5, 33), w], constants=(1,))
+    one("subnormal_left_factor", "MatMul", [w, rand(19, 3)], constants=(0,))
+    scale = np.where(np.arange(33) % 2, 1e-20, 1).astype(f32)
+    scaled = [helper.make_node("Mul", ["i1", "i2"], ["w"]), helper.make_node("MatMul", ["i0", "w"], ["o0"])]
+    add("subnormal_scaled_product", scaled, [rand(4, 33), w, scale.reshape(33, 1)], constants=(1, 2))
+    one("subnormal_conv", "Conv", [rand(1, 19, 6, 6), np.broadcast_to(w[:, :, None, None], (33, 19, 3, 3)).copy()], constants=(1,), pads=[1, 1, 1, 1])
+    odd = w.copy()
+    odd[3, 2], odd[4, 5] = NAN, -INF
+    x = rand(2, 33)
+    one("subnormal_product_of_nan", "MatMul", [x, odd], constants=(1,), expect=[(x.astype(f64) @ odd.astype(f64)).astype(f32)])
+
+
 def add_far_ends():
     """Steps and bounds at the ends of 64 bits."""
     most, least = 2**63 - 1, -2**63
@@ -831,7 +848,7 @@ def main() -> int:
     faulthandler.dump_traceback_later(run_node_tests.STANDSTILL_SECONDS, repeat=True)
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
-        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_far_ends, add_exact_transforms, add_casts, add_narrow_casts, add_indices,
+        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_subnormal_weights, add_far_ends, add_exact_transforms, add_casts, add_narrow_casts, add_indices,
                         add_old_operator_sets, add_several_results, add_integer_contractions, add_quantised_networks, add_narrow_sums,
                         add_found_by_random_networks,
                         add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):

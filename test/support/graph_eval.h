@@ -213,6 +213,7 @@ class GraphEvaluator {
       case OpKind::kSin: return std::sin(a);
       case OpKind::kRound: return std::nearbyint(a);
       case OpKind::kNeg: return -a;
+      case OpKind::kAbs: return std::abs(a);
       case OpKind::kReciprocal: return 1 / a;
       case OpKind::kGelu:
         if (n.attrs.GetString("approximate") == "none")
@@ -237,6 +238,7 @@ class GraphEvaluator {
       case OpKind::kPow: return std::pow(a, b());
       case OpKind::kAnd: return a != 0 && b() != 0;
       case OpKind::kEqual: return a == b();
+      case OpKind::kLess: return a < b();
       case OpKind::kWhere: return a != 0 ? b() : in(n, 2).At(i);
       default:
         throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));
