@@ -84,6 +84,25 @@ def add_broadcasts():
         wanted=lambda a, b: (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5) * b)
 
 
+def add_counts_in_floats():
+    """What torch writes for torch.arange(n, dtype=torch.float32): as many as an axis has."""
+    node = helper.make_node
+    def counted(start, delta, kind=TensorProto.FLOAT):
+        real = helper.tensor_dtype_to_np_dtype(kind)
+        ends = [node("Constant", [], [name], value=numpy_helper.from_array(np.array(value, real))) for name, value in (("start", start), ("delta", delta))]
+        return [*ends, node("Shape", ["x"], ["sizes"], start=1), node("Squeeze", ["sizes"], ["n"]), node("Cast", ["n"], ["end"], to=kind),
+                node("Range", ["start", "end", "delta"], ["steps"])]
+    shapes = [(2, n) for n in (0, 1, 2, 3, 7, 8, 33)]
+    add("counted_columns", [*counted(0, 1), node("Add", ["x", "steps"], ["y"])], {"x": 2}, [[f32(*s)] for s in shapes],
+        wanted=lambda x: x + np.arange(x.shape[1], dtype=np.float32))
+    for name, start, delta in (("odd", 1, 2), ("back", 5, -3), ("halves", 0, 0.5), ("from_half", 0.5, 1)):
+        add(f"counted_{name}", [*counted(start, delta), node("Identity", ["steps"], ["y"])], {"x": 2}, [[f32(*s)] for s in shapes],
+            output=(TensorProto.FLOAT, 1), wanted=lambda x, start=start, delta=delta: np.arange(start, x.shape[1], delta, dtype=np.float32))
+    add("counted_in_f16", [*counted(0, 1, TensorProto.FLOAT16), node("Cast", ["steps"], ["y"], to=TensorProto.FLOAT)], {"x": 2},
+        [[f32(*s)] for s in [*shapes, (1, 2049)]], output=(TensorProto.FLOAT, 1),
+        wanted=lambda x: np.arange(np.float16(x.shape[1]), dtype=np.float32))
+
+
 def add_lists():
     """Lists of parameters whose length is open."""
     node = helper.make_node
@@ -413,6 +432,7 @@ def add_many():
 def all_cases():
     add_broadcasts()
     add_many()
+    add_counts_in_floats()
     add_lists()
     add_backwards()
     add_sums()

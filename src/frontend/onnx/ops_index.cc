@@ -122,7 +122,72 @@ Status ImportConstant(OpContext& c) {
                  graph::Quoted(c.node.attributes[0].name));
 }
 
+// Up to here all integers are numbers of a float type.
+int64_t LargestExact(DType type) {
+  switch (type.bits) {
+    case 64: return int64_t{1} << 53;
+    case 32: return int64_t{1} << 24;
+    case 16: return int64_t{1} << (type.code == TypeCode::kBFloat ? 8 : 11);
+    default: return 0;
+  }
+}
+
+// A call that asks for more steps than this fails, rather than that all calls look for their
+// number.
+constexpr int64_t kManySteps = int64_t{1} << 24;
+
+// The integer that a scalar of floats is: a constant, or what was cast from a known integer, as
+// torch counts in floats along an axis. Null: it may be something else.
+Expr IntegerIn(const OpContext& c, size_t i) {
+  const graph::Graph& g = c.b.graph();
+  int64_t most = LargestExact(c.Type(i).dtype);
+  for (ValueId v = c.In(i);;) {
+    const graph::Value& value = g.value(v);
+    if (const auto floats = graph::ReadFloats(value); floats && floats->size() == 1) {
+      const double number = floats->front();
+      if (number != std::trunc(number) || std::abs(number) > static_cast<double>(most)) return {};
+      return IndexConst(static_cast<int64_t>(number));
+    }
+    if (value.producer == graph::kNoNode) return {};
+    const graph::Node& n = g.node(value.producer);
+    if (n.op != OpKind::kCast && n.op != OpKind::kReshape) return {};
+    v = n.inputs[0];
+    const DType from = g.type(v).dtype;
+    if (from.IsFloat()) {
+      most = std::min(most, LargestExact(from));
+      continue;
+    }
+    const Elements* known = from.IsInt() ? c.b.Known(v) : nullptr;
+    if (!known || known->size() != 1) return {};
+    const Interval range = graph::DimRange(known->front());
+    const bool fits = range.max <= most;
+    if (range.min < -most || (!fits && most < kManySteps)) return {};
+    if (!fits) c.b.Require(Le(known->front(), IndexConst(most)));
+    return known->front();
+  }
+}
+
+// The ends and the step of a range of floats, where all are integers.
+struct WholeSteps {
+  Expr start, limit;
+  int64_t delta = 0;
+};
+std::optional<WholeSteps> WholeStepsOf(const OpContext& c) {
+  const Expr delta = IntegerIn(c, 2);
+  const std::optional<int64_t> step = delta ? AsInt(delta) : std::nullopt;
+  if (!step || *step == 0) return std::nullopt;
+  const Expr start = IntegerIn(c, 0), limit = start ? IntegerIn(c, 1) : Expr();
+  if (!limit) return std::nullopt;
+  return WholeSteps{start, limit, *step};
+}
+
 // ceil((limit - start) / delta), at least 0.
+Expr CountOfSteps(const Expr& start, const Expr& limit, int64_t delta) {
+  const Expr way = delta > 0 ? graph::DimSub(limit, start) : graph::DimSub(start, limit);
+  return graph::DimMax(IndexConst(0), graph::DimCeilDiv(way, IndexConst(std::abs(delta))));
+}
+
+// The same of known numbers.
 Expected<Expr> RangeSize(const OpContext& c) {
   if (c.Type(0).dtype.IsFloat()) {
     TN_ASSIGN_OR_RETURN(std::vector<double> start, c.KnownFloats(0, "start"));
@@ -146,9 +211,7 @@ Expected<Expr> RangeSize(const OpContext& c) {
   }
   if (delta == INT64_MIN)
     return c.Error("expected a range with a sensible delta, but got {}", delta);
-  const Expr way =
-      delta > 0 ? graph::DimSub(limit[0], start[0]) : graph::DimSub(start[0], limit[0]);
-  return graph::DimMax(IndexConst(0), graph::DimCeilDiv(way, IndexConst(std::abs(delta))));
+  return CountOfSteps(start[0], limit[0], delta);
 }
 
 // The same of numbers that come with the call; floats are divided as such.
@@ -193,8 +256,14 @@ Status ImportRange(OpContext& c) {
            : i < 2                   ? c.b.Known(c.In(i)) != nullptr
                                      : c.b.KnownInts(c.In(i)).has_value();
   };
-  if (!known(0) || !known(1) || !known(2)) return RangeByCall(c);
-  TN_ASSIGN_OR_RETURN(Expr size, RangeSize(c));
+  Expr size;
+  if (known(0) && known(1) && known(2)) {
+    TN_ASSIGN_OR_RETURN(size, RangeSize(c));
+  } else if (const auto steps = c.Type(0).dtype.IsFloat() ? WholeStepsOf(c) : std::nullopt) {
+    size = CountOfSteps(steps->start, steps->limit, steps->delta);
+  } else {
+    return RangeByCall(c);
+  }
   TN_ASSIGN_OR_RETURN(ValueId start, c.Reshape(c.In(0), {}));
   TN_ASSIGN_OR_RETURN(ValueId delta, c.Reshape(c.In(2), {}));
   return c.Result(OpKind::kRange, {start, delta}, {}, {{"size", {size}}});
