@@ -3,6 +3,7 @@ these are for code that uses no other."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ _TYPES = {**DEVICE_TYPES, "gpu": DEVICE_TYPES["cuda"], "llvm": DEVICE_TYPES["cpu
 _CPU = _TYPES["cpu"]
 
 
+@functools.cache
 def _numpy_type(dtype: Any) -> np.dtype:
     """NumPy's type of this name, or of the package ml_dtypes, which has those that NumPy lacks."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -83,13 +84,21 @@ def require(dtype: np.dtype) -> None:
         raise RuntimeError(f"Numpy_type {dtype.num} can't be converted to MLDataType: there are no tensors of {dtype}")
 
 
+@functools.cache
 def of_numpy(dtype: np.dtype) -> str:
     """Objects and Unicode strings are strings."""
     return "string" if dtype.kind in "OUS" else of_tenon(dtype.name)
 
 
+@functools.cache
 def to_numpy(name: str) -> np.dtype:
     return np.dtype(object) if name == "string" else _numpy_type(_ROWS[name][1])
+
+
+@functools.cache
+def as_it_is(name: str) -> np.dtype | None:
+    """Of types that NumPy has and compiled libraries take as NumPy has them; else None."""
+    return to_numpy(name) if name in _ROWS and name != "string" and _ROWS[name][0] < 16 else None
 
 
 def stored(array: np.ndarray, name: str) -> np.ndarray:

@@ -38,6 +38,11 @@ def _of_type(value: Any, of: tuple, parameter: NodeArg) -> Any:
 def array_of(value: Any, parameter: NodeArg) -> Any:
     """Compact, and of the input's type and shape. Arrays have to be of its type; lists and numbers become so."""
     element = parameter.element
+    if type(value) is np.ndarray and value.dtype is element_types.as_it_is(element):
+        flags = value.flags
+        if flags.c_contiguous and flags.aligned:  # as most are
+            _check_shape(value.shape, parameter)
+            return value
     if isinstance(value, (list, tuple, int, float, bool, str, bytes)):
         try:
             value = np.array(value, element_types.to_numpy(element))
@@ -79,7 +84,7 @@ def _check_shape(shape: tuple, parameter: NodeArg) -> None:
         raise errors.InvalidArgument.of(
             f"Invalid rank for input: {parameter.name} Got: {len(shape)} Expected: {len(parameter.shape)} {advice}"
         )
-    wrong = [(i, g, e) for i, (g, e) in enumerate(zip(shape, parameter.shape)) if isinstance(e, int) and e >= 0 and g != e]
+    wrong = [(i, g, e) for i, (g, e) in enumerate(zip(shape, parameter.shape)) if g != e and isinstance(e, int) and e >= 0]
     if wrong:
         lines = "".join(f"\n index: {i} Got: {g} Expected: {e}" for i, g, e in wrong)
         raise errors.InvalidArgument.of(
@@ -92,10 +97,10 @@ def arrays_of(feeds: Mapping[str, Any], inputs: list[NodeArg], overridable: list
     missing = [i.name for i in inputs if i.name not in feeds]
     if missing:
         raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feeds)}).")
-    known = {p.name: p for p in (*inputs, *overridable)}
-    for name in feeds:
-        if name not in known:
-            raise errors.InvalidArgument.of(f"Invalid input name: {name}")
-    overridden = tuple(sorted(p.name for p in overridable if p.name in feeds))
-    names = [i.name for i in inputs] + list(overridden)
-    return {name: value_of(feeds[name], known[name]) for name in names}, overridden
+    given = sorted((p for p in overridable if p.name in feeds), key=lambda p: p.name) if overridable else []
+    if len(feeds) != len(inputs) + len(given):
+        known = {p.name for p in (*inputs, *overridable)}
+        for name in feeds:
+            if name not in known:
+                raise errors.InvalidArgument.of(f"Invalid input name: {name}")
+    return {p.name: value_of(feeds[p.name], p) for p in (*inputs, *given)}, tuple(p.name for p in given)

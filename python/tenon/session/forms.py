@@ -15,7 +15,7 @@ then on. Initializers that a call overrides are inputs of libraries of their own
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json
 import os
 import shutil
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -230,20 +230,46 @@ class Forms:
                 return False
         return True
 
+    @functools.cached_property
+    def output_names(self) -> list[str]:
+        return [o.name for o in self.outputs]
+
+    @functools.cached_property
+    def _result_types(self) -> list[str]:
+        return [element_types.innermost(o.type) for o in self.outputs]
+
     def call(
         self, feeds: Mapping[str, Any], overridden: tuple, stop: _tenon.StopFlag | None = None, profile: Profile | None = None
     ) -> list:
         """Calls the first form that takes arrays of these sizes, until `stop` is set; what its kernels take goes to `profile`."""
+        call = lambda form: self._call(form, feeds, stop, profile)
+        if self._begin:  # some calls needed another form than the first
+            return self._call_in_turn(call, feeds, overridden, None)
+        form = self._form(_AS_IT_STANDS, overridden)
+        if not isinstance(form, Form):
+            return self._call_in_turn(call, feeds, overridden, form)
+        try:
+            return call(form)
+        except (ValueError, MemoryError) as error:
+            return self._call_in_turn(call, feeds, overridden, error)
+
+    def _call(self, form: Form, feeds: Mapping[str, Any], stop: _tenon.StopFlag | None, profile: Profile | None) -> list:
+        if profile is None:
+            return form.call(feeds, self._result_types, stop)
+        with profile.kernels(form):
+            return form.call(feeds, self._result_types, stop)
+
+    def _call_in_turn(self, call: Callable, feeds: Mapping[str, Any], overridden: tuple, fault: Exception | None) -> list:
+        """`fault`: of the first form, which need not be asked again."""
         sizes = {name: array.shape for name, array in feeds.items() if isinstance(array, np.ndarray)}
         numbers = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray) and a.size == 1 and a.dtype.kind in "iub"}
         key = (overridden, *_call_key(sizes, numbers))
-        types = [element_types.innermost(o.type) for o in self.outputs]
-        fault: Exception | None = None
+        begin = self._begin.get(key, _AS_IT_STANDS) if fault is None else _AS_IT_STANDS + 1
         last = _AS_IT_STANDS
         if not self.is_library and (self._is_open or overridden):
             last = _OF_NUMBERS if numbers else _OF_SIZES
         is_empty = any(0 in shape for shape in sizes.values())
-        for step in range(self._begin.get(key, _AS_IT_STANDS), last + 1):
+        for step in range(begin, last + 1):
             if step == _MAY_BE_EMPTY and not is_empty:
                 continue
             form = self._form(step, overridden, sizes, numbers)
@@ -251,8 +277,7 @@ class Forms:
                 fault = form
                 continue
             try:
-                with profile.kernels(form) if profile else contextlib.nullcontext():
-                    results = form.call(feeds, types, stop)
+                results = call(form)
             except (ValueError, MemoryError) as error:  # sizes that are known may need less
                 fault = error
                 continue

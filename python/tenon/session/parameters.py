@@ -17,6 +17,8 @@ class NodeArg:
         self.name, self.type, self.shape = name, element_types.type_of(of), shape
         self.is_ranked = is_ranked
         self.of = of  # the type in Tenon's words
+        # The element's type; "" of what is no tensor, whose elements may differ in shape.
+        self.element = self.type[7:-1] if self.type.startswith("tensor(") else ""
 
     @classmethod
     def declared(cls, tensor: Mapping, dims: Mapping[str, int] = {}, denoted: Mapping[str, int] = {}) -> NodeArg:
@@ -27,11 +29,6 @@ class NodeArg:
                 shape[i] = denoted.get(denotation.lower(), shape[i])
         is_tensor = "(" not in tensor["dtype"]
         return cls(tensor["name"], tensor["dtype"], shape, "shape" in tensor or not is_tensor)
-
-    @property
-    def element(self) -> str:
-        """The element's type; "" of what is no tensor, whose elements may differ in shape."""
-        return self.type[7:-1] if self.type.startswith("tensor(") else ""
 
     @property
     def is_open(self) -> bool:

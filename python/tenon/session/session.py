@@ -167,21 +167,25 @@ class InferenceSession:
             raise errors.Fail.of("Exiting due to terminate flag being set to true.")
         forms = self._forms
         arrays, overridden = feeds.arrays_of(input_feed, forms.inputs, forms.overridable)
-        known = [o.name for o in forms.outputs]
-        names = list(output_names) if output_names else known
-        for name in names:
+        known = forms.output_names
+        for name in output_names or ():
             if name not in known:
                 raise errors.InvalidArgument.of(f"Invalid output name:{name}")
         try:
-            with self._span("model_run"):
-                stop = run_options._stop if run_options is not None else None
-                results = forms.call(arrays, overridden, stop, self._profile)
+            stop = run_options._stop if run_options is not None else None
+            if self._profile:
+                with self._profile.span("model_run"):
+                    results = forms.call(arrays, overridden, stop, self._profile)
+            else:
+                results = forms.call(arrays, overridden, stop)
         except (ValueError, TypeError, IndexError, MemoryError, RuntimeError) as error:
             if run_options is not None and run_options.terminate:
                 raise errors.Fail.of("Exiting due to terminate flag being set to true.") from error
             raise errors.of_call(error) from error
+        if not output_names:
+            return results
         by_name = dict(zip(known, results))
-        return [by_name[name] for name in names]
+        return [by_name[name] for name in output_names]
 
     def run_async(
         self,
