@@ -281,6 +281,35 @@ def add_subnormal_weights():
     one("subnormal_product_of_nan", "MatMul", [x, odd], constants=(1,), expect=[(x.astype(f64) @ odd.astype(f64)).astype(f32)])
 
 
+def add_integer_convolutions():
+    """Zero points of both operands, for all maps or each, known or with the call; what is outside of the input is none."""
+    def conv(x, w, zx, zw, pads=(0, 0, 0, 0), stride=1, dilation=1, group=1):
+        x = np.pad(x.astype(i64) - zx, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
+        w = w.astype(i64) - np.reshape(zw, (-1, 1, 1, 1))
+        maps, depth, high, wide = w.shape
+        rows, columns = ((x.shape[2 + i] - dilation * (k - 1) - 1) // stride + 1 for i, k in enumerate((high, wide)))
+        y = np.zeros((x.shape[0], maps, rows, columns), i64)
+        for m in range(maps):
+            first = m // (maps // group) * depth
+            for r, c in np.ndindex(high, wide):
+                window = x[:, first:first + depth, r * dilation:, c * dilation:][:, :, :stride * (rows - 1) + 1:stride, :stride * (columns - 1) + 1:stride]
+                y[:, m] += np.tensordot(w[m, :, r, c], window, (0, 1))
+        return y.astype(i32)
+
+    draw = np.random.default_rng(7)
+    forms = [((1, 5, 6, 7), (9, 5, 3, 3), {"pads": [1, 0, 2, 1]}), ((2, 16, 5, 5), (33, 16, 1, 1), {}), ((1, 4, 9, 8), (6, 2, 3, 2), {"group": 2, "pads": [1, 1, 1, 1]}),
+             ((1, 3, 8, 9), (16, 3, 3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1]}), ((1, 17, 7, 7), (8, 17, 3, 3), {"dilations": [2, 2], "pads": [2, 2, 2, 2]})]
+    for number, (of_x, of_w, attrs) in enumerate(forms):
+        given = {"pads": attrs.get("pads", (0,) * 4), "stride": attrs.get("strides", [1])[0], "dilation": attrs.get("dilations", [1])[0], "group": attrs.get("group", 1)}
+        for kind_x, kind_w, each, fixed in ((u8, u8, False, False), (u8, u8, True, True), (u8, i8, True, False), (i8, i8, False, True), (i8, u8, False, False)):
+            x, w = (draw.integers(np.iinfo(k).min, np.iinfo(k).max + 1, s).astype(k) for k, s in ((kind_x, of_x), (kind_w, of_w)))
+            zx = scalar(draw.integers(np.iinfo(kind_x).min, np.iinfo(kind_x).max), kind_x)
+            zw = draw.integers(np.iinfo(kind_w).min, np.iinfo(kind_w).max, of_w[0] if each else ()).astype(kind_w)
+            one(f"conv_integer_{number}_{np.dtype(kind_x).name}_{np.dtype(kind_w).name}_{'each' if each else 'all'}", "ConvInteger", [x, w, zx, zw], constants=(1, 2, 3) if fixed else (1, 3),
+                expect=[conv(x, w, int(zx), zw.astype(i64), **given)], **attrs)
+        one(f"conv_integer_{number}_weights_alone", "ConvInteger", [x, w, None, zw], constants=(1, 3), expect=[conv(x, w, 0, zw.astype(i64), **given)], **attrs)
+
+
 def add_far_ends():
     """Steps and bounds at the ends of 64 bits."""
     most, least = 2**63 - 1, -2**63
@@ -848,7 +877,7 @@ def main() -> int:
     faulthandler.dump_traceback_later(run_node_tests.STANDSTILL_SECONDS, repeat=True)
     onnxruntime.set_default_logger_severity(4)
     with np.errstate(all="ignore"):
-        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_subnormal_weights, add_far_ends, add_exact_transforms, add_casts, add_narrow_casts, add_indices,
+        for section in (add_empty_tensors, add_scalars_and_bool, add_integers, add_nan_and_infinity, add_windows_of_nan, add_subnormal_weights, add_integer_convolutions, add_far_ends, add_exact_transforms, add_casts, add_narrow_casts, add_indices,
                         add_old_operator_sets, add_several_results, add_integer_contractions, add_quantised_networks, add_narrow_sums,
                         add_found_by_random_networks,
                         add_branches, add_loops, add_windows, add_sizes, add_found_sizes, add_graphs):

@@ -5,7 +5,10 @@
 // which keeps the product itself one of bytes, with sums of whole rows and columns beside it. (All
 // of it wraps around at 32 bits alike.) The padding of a convolution does not let its sums be
 // split by themselves: what is outside becomes zero points first, Σ (x - zx) w = Σ xw - zx Σ w over
-// whole windows. Where weights have zero points too, the operands are widened.
+// whole windows. Weights' own zero points are taken off with the sums of windows,
+//   Σ (x - zx)(w - zw) = Σ (x - zx) w - zw Σ (x - zx)
+// or, where there are groups of channels, from operands that are widened. Units that multiply bytes
+// take weights with signs, so those without and their zero points are moved by 128.
 #include <algorithm>
 
 #include "frontend/onnx/ops.h"
@@ -60,10 +63,11 @@ Expected<ValueId> Widened(OpContext& c, ValueId x, ValueId zero) {
   return zero == kNoValue ? x : c.Emit(OpKind::kSub, {x, zero});
 }
 
-// `zx` is a scalar of i32, that of the input `x`. What the pads add holds the zero point itself: by
-// the convolution where it is a number, else by a pad in front of it.
+// `zx` is a scalar of i32, that of the input `x`, or kNoValue. What the pads add holds the zero
+// point itself: by the convolution where it is a number, else by a pad in front of it.
 Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId x, ValueId zx,
-                                Attrs attrs) {
+                                ValueId w, Attrs attrs) {
+  if (zx == kNoValue) return c.Emit(OpKind::kConv, {x, w}, std::move(attrs));
   const int64_t rank = c.Rank(at.a);
   const std::vector<int64_t> pads = attrs.GetInts("pads");
   if (const auto known = c.b.KnownInts(c.In(at.zero_a))) {
@@ -80,8 +84,8 @@ Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId
                         c.Emit(OpKind::kPad, {x, zero}, {}, {{"pads", graph::ToElements(cells)}}));
     attrs.Set("pads", std::vector<int64_t>(pads.size(), 0));
   }
-  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, c.In(at.b)}, std::move(attrs)));
-  TN_ASSIGN_OR_RETURN(ValueId sums, c.Emit(OpKind::kCast, {c.In(at.b)}, {{"to", kI32}}));
+  TN_ASSIGN_OR_RETURN(ValueId product, c.Emit(OpKind::kConv, {x, w}, std::move(attrs)));
+  TN_ASSIGN_OR_RETURN(ValueId sums, c.Emit(OpKind::kCast, {w}, {{"to", kI32}}));
   std::vector<int64_t> axes;
   for (int64_t i = 1; i < rank; ++i) axes.push_back(i);
   TN_ASSIGN_OR_RETURN(
@@ -89,9 +93,50 @@ Expected<ValueId> ConvByWindows(OpContext& c, const IntegerOperands& at, ValueId
                    {{"kind", std::string("sum")}, {"axes", std::move(axes)}, {"keepdims", false}}));
   TN_ASSIGN_OR_RETURN(sums, c.Emit(OpKind::kMul, {sums, zx}));
   std::vector<Expr> shape(static_cast<size_t>(rank) - 1, IndexConst(1));
-  shape[0] = c.Dims(at.b)[0];
+  shape[0] = c.b.type(w).dims[0];
   TN_ASSIGN_OR_RETURN(sums, c.Reshape(sums, std::move(shape)));
   return c.Emit(OpKind::kSub, {product, sums});
+}
+
+// Bytes with signs, and their zero point of i32.
+struct Weights {
+  ValueId w, zero;
+};
+Expected<Weights> Signed(OpContext& c, ValueId w, ValueId zero) {
+  if (c.b.type(w).dtype.IsSigned()) return Weights{w, zero};
+  const ValueId half = c.b.Scalar(DType::Int(32), 128);
+  TN_ASSIGN_OR_RETURN(w, Widened(c, w, half));
+  TN_ASSIGN_OR_RETURN(w, c.Emit(OpKind::kCast, {w}, {{"to", std::string("i8")}}));
+  TN_ASSIGN_OR_RETURN(zero, c.Emit(OpKind::kSub, {zero, half}));
+  return Weights{w, zero};
+}
+
+// Σ (x - zx) of each window: channels are added up first, so that windows have one.
+Expected<ValueId> WindowSums(OpContext& c, ValueId x, ValueId zx, std::vector<int64_t> taps,
+                             const Attrs& attrs) {
+  TN_ASSIGN_OR_RETURN(x, Widened(c, x, zx));
+  TN_ASSIGN_OR_RETURN(x, c.Emit(OpKind::kReduce, {x},
+                                {{"kind", std::string("sum")},
+                                 {"axes", std::vector<int64_t>{1}},
+                                 {"keepdims", true}}));
+  taps[0] = taps[1] = 1;
+  int64_t count = 1;
+  for (const int64_t t : taps) count *= t;
+  const std::vector<int64_t> ones(static_cast<size_t>(count), 1);
+  const DType i32 = DType::Int(32);
+  const ValueId all = c.b.Constant("", {i32, graph::ToElements(taps)},
+                                   graph::MakePayload(i32, std::span<const int64_t>(ones)));
+  return c.Emit(OpKind::kConv, {x, all}, attrs);
+}
+
+// `zw` of i32 broadcasts to the result. There is one group.
+Expected<ValueId> ConvBySums(OpContext& c, const IntegerOperands& at, ValueId x, ValueId zx,
+                             ValueId zw, const std::vector<int64_t>& taps, const Attrs& attrs) {
+  TN_ASSIGN_OR_RETURN(const Weights weights, Signed(c, c.In(at.b), zw));
+  TN_ASSIGN_OR_RETURN(const ValueId y, ConvByWindows(c, at, x, zx, weights.w, attrs));
+  TN_ASSIGN_OR_RETURN(ValueId sums, WindowSums(c, x, zx, taps, attrs));
+  TN_ASSIGN_OR_RETURN(sums, c.Emit(OpKind::kMul, {sums, weights.zero}));
+  return c.Emit(OpKind::kSub, {y, sums});
 }
 
 // The input with what the call pads it by, which stands for zero.
@@ -226,14 +271,15 @@ Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {
     TN_ASSIGN_OR_RETURN(zx, c.Reshape(zx, {}));
   }
   TN_ASSIGN_OR_RETURN(ValueId x, PaddedWithZeros(c, at, zx != kNoValue, conv.by_call));
-  if (zx == kNoValue && zw == kNoValue)
-    return c.Emit(OpKind::kConv, {x, c.In(at.b)}, std::move(conv.attrs));
-  if (zw == kNoValue) return ConvByWindows(c, at, x, zx, std::move(conv.attrs));
-  if (c.Rank(at.zero_b) == 1) {  // one per output channel
-    std::vector<Expr> shape(static_cast<size_t>(c.Rank(at.b)), IndexConst(1));
+  if (zw == kNoValue) return ConvByWindows(c, at, x, zx, c.In(at.b), std::move(conv.attrs));
+  const std::optional<std::vector<int64_t>> taps = c.Type(at.b).StaticDims();
+  const bool by_sums = taps && conv.attrs.GetInt("group", 1) == 1;
+  if (c.Rank(at.zero_b) == 1) {  // one per output channel, which is axis 1 of the result
+    std::vector<Expr> shape(static_cast<size_t>(c.Rank(at.b)) - (by_sums ? 1 : 0), IndexConst(1));
     shape[0] = c.Dims(at.zero_b)[0];
     TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));
   }
+  if (by_sums) return ConvBySums(c, at, x, zx, zw, *taps, conv.attrs);
   TN_ASSIGN_OR_RETURN(x, Widened(c, x, zx));
   TN_ASSIGN_OR_RETURN(ValueId w, Widened(c, c.In(at.b), zw));
   return c.Emit(OpKind::kConv, {x, w}, std::move(conv.attrs));
