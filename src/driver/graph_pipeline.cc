@@ -50,7 +50,9 @@ constexpr GraphStep kSteps[] = {
      "weights have their final values; before winograd makes sums of them. `exact` takes them as "
      "they are",
      "fp32"},
+    {"flush_subnormals", 1, "likewise", "tf32"},
     {"flush_subnormals", 1, "likewise, of what stays f32", "bf16"},
+    {"flush_subnormals", 1, "likewise", "fp16"},
     {"winograd", 2,
      "on what split_taps has left; weights have their final values. Its sums have other products "
      "than the operator's, which `exact` forbids and fewer bits would not bear",

@@ -61,6 +61,8 @@ class Builder {
   /// States the elements of a value that somebody else knows: of a region's input.
   void Assume(ValueId v, Elements elements) { Remember(v, std::move(elements)); }
 
+  /// Whether an expression has a dim that is not known when a call begins.
+  bool MentionsLate(const Expr& e) const;
   /// Records what a type rule, or an importer, had to assume of the symbolic dims: as a constraint,
   /// or as the range of a dim where that says it. Messages name the asker.
   void Require(const Expr& condition) { Require(condition, asker_); }
@@ -81,8 +83,6 @@ class Builder {
   };
   Expected<Inferred> Infer(Node node);
   void Remember(ValueId v, Elements elements);
-  /// Whether an expression has a dim that is not known when a call begins.
-  bool MentionsLate(const Expr& e) const;
 
   Graph graph_;
   std::string asker_;

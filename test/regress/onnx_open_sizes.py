@@ -98,6 +98,17 @@ def add_counts_in_floats():
     for name, start, delta in (("odd", 1, 2), ("back", 5, -3), ("halves", 0, 0.5), ("from_half", 0.5, 1)):
         add(f"counted_{name}", [*counted(start, delta), node("Identity", ["steps"], ["y"])], {"x": 2}, [[f32(*s)] for s in shapes],
             output=(TensorProto.FLOAT, 1), wanted=lambda x, start=start, delta=delta: np.arange(start, x.shape[1], delta, dtype=np.float32))
+    # What a call finds, and ends that floats do not hold, are counted by the call; so many columns cannot be.
+    found = [node("NonZero", ["x"], ["places"]), *(n if n.op_type != "Shape" else node("Shape", ["places"], ["sizes"], start=1) for n in counted(0, 1))]
+    add("counted_places", [*found, node("Identity", ["steps"], ["y"])], {"x": 2}, [[np.eye(3, 5, dtype=np.float32)], [np.zeros((2, 2), np.float32)]],
+        output=(TensorProto.FLOAT, 1), wanted=lambda x: np.arange(np.count_nonzero(x), dtype=np.float32))
+    long = [[np.zeros(n, np.uint8)] for n in (0, 1, 1001, 17_000_001)]
+    hops = [n if n.op_type != "Shape" else node("Shape", ["x"], ["sizes"]) for n in counted(0, 1000)]
+    add("counted_hops", [*hops, node("Identity", ["steps"], ["y"])], {"x": (TensorProto.UINT8, 1)}, long, output=(TensorProto.FLOAT, 1),
+        wanted=lambda x: np.arange(0, np.float32(len(x)), 1000, dtype=np.float32))
+    each = [n if n.op_type != "Shape" else node("Shape", ["x"], ["sizes"]) for n in counted(0, 1)]
+    add("counted_too_many", [*each, node("ReduceMax", ["steps"], ["y"], keepdims=1)], {"x": (TensorProto.UINT8, 1)}, long[1:3],
+        errors=[(long[3], "16777216")], output=(TensorProto.FLOAT, 1), wanted=lambda x: np.float32([len(x) - 1]))
     add("counted_in_f16", [*counted(0, 1, TensorProto.FLOAT16), node("Cast", ["steps"], ["y"], to=TensorProto.FLOAT)], {"x": 2},
         [[f32(*s)] for s in [*shapes, (1, 2049)]], output=(TensorProto.FLOAT, 1),
         wanted=lambda x: np.arange(np.float16(x.shape[1]), dtype=np.float32))

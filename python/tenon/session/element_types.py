@@ -84,10 +84,14 @@ def require(dtype: np.dtype) -> None:
         raise RuntimeError(f"Numpy_type {dtype.num} can't be converted to MLDataType: there are no tensors of {dtype}")
 
 
-@functools.cache
 def of_numpy(dtype: np.dtype) -> str:
     """Objects and Unicode strings are strings."""
-    return "string" if dtype.kind in "OUS" else of_tenon(dtype.name)
+    return "string" if dtype.kind in "OUS" else _of_number_type(dtype)
+
+
+@functools.cache
+def _of_number_type(dtype: np.dtype) -> str:
+    return of_tenon(dtype.name)
 
 
 @functools.cache

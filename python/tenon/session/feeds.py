@@ -98,7 +98,7 @@ def arrays_of(feeds: Mapping[str, Any], inputs: list[NodeArg], overridable: list
     if missing:
         raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feeds)}).")
     given = sorted((p for p in overridable if p.name in feeds), key=lambda p: p.name) if overridable else []
-    if len(feeds) != len(inputs) + len(given):
+    if not isinstance(feeds, dict) or len(feeds) != len(inputs) + len(given):
         known = {p.name for p in (*inputs, *overridable)}
         for name in feeds:
             if name not in known:

@@ -245,13 +245,13 @@ class Forms:
         call = lambda form: self._call(form, feeds, stop, profile)
         if self._begin:  # some calls needed another form than the first
             return self._call_in_turn(call, feeds, overridden, None)
-        form = self._form(_AS_IT_STANDS, overridden)
-        if not isinstance(form, Form):
-            return self._call_in_turn(call, feeds, overridden, form)
-        try:
-            return call(form)
-        except (ValueError, MemoryError) as error:
-            return self._call_in_turn(call, feeds, overridden, error)
+        form = fault = self._form(_AS_IT_STANDS, overridden)
+        if isinstance(form, Form):
+            try:
+                return call(form)
+            except (ValueError, MemoryError) as error:
+                fault = error
+        return self._call_in_turn(call, feeds, overridden, fault)
 
     def _call(self, form: Form, feeds: Mapping[str, Any], stop: _tenon.StopFlag | None, profile: Profile | None) -> list:
         if profile is None:

@@ -132,13 +132,18 @@ int64_t LargestExact(DType type) {
   }
 }
 
-// A call that asks for more steps than this fails, rather than that all calls look for their
-// number.
-constexpr int64_t kManySteps = int64_t{1} << 24;
+// A scalar of floats that is an integer, where that is at most `most` away from 0.
+struct WholeNumber {
+  Expr value;
+  int64_t most = 0;
+  bool IsExact() const {
+    const Interval range = graph::DimRange(value);
+    return range.min >= -most && range.max <= most;
+  }
+};
 
-// The integer that a scalar of floats is: a constant, or what was cast from a known integer, as
-// torch counts in floats along an axis. Null: it may be something else.
-Expr IntegerIn(const OpContext& c, size_t i) {
+// A constant, or what was cast from a known integer, as torch counts in floats along an axis.
+std::optional<WholeNumber> WholeIn(const OpContext& c, size_t i) {
   const graph::Graph& g = c.b.graph();
   int64_t most = LargestExact(c.Type(i).dtype);
   for (ValueId v = c.In(i);;) {
@@ -146,7 +151,7 @@ Expr IntegerIn(const OpContext& c, size_t i) {
     if (const auto floats = graph::ReadFloats(value); floats && floats->size() == 1) {
       const double number = floats->front();
       if (number != std::trunc(number) || std::abs(number) > static_cast<double>(most)) return {};
-      return IndexConst(static_cast<int64_t>(number));
+      return WholeNumber{IndexConst(static_cast<int64_t>(number)), most};
     }
     if (value.producer == graph::kNoNode) return {};
     const graph::Node& n = g.node(value.producer);
@@ -159,11 +164,7 @@ Expr IntegerIn(const OpContext& c, size_t i) {
     }
     const Elements* known = from.IsInt() ? c.b.Known(v) : nullptr;
     if (!known || known->size() != 1) return {};
-    const Interval range = graph::DimRange(known->front());
-    const bool fits = range.max <= most;
-    if (range.min < -most || (!fits && most < kManySteps)) return {};
-    if (!fits) c.b.Require(Le(known->front(), IndexConst(most)));
-    return known->front();
+    return WholeNumber{known->front(), most};
   }
 }
 
@@ -173,12 +174,21 @@ struct WholeSteps {
   int64_t delta = 0;
 };
 std::optional<WholeSteps> WholeStepsOf(const OpContext& c) {
-  const Expr delta = IntegerIn(c, 2);
-  const std::optional<int64_t> step = delta ? AsInt(delta) : std::nullopt;
-  if (!step || *step == 0) return std::nullopt;
-  const Expr start = IntegerIn(c, 0), limit = start ? IntegerIn(c, 1) : Expr();
-  if (!limit) return std::nullopt;
-  return WholeSteps{start, limit, *step};
+  const auto start = WholeIn(c, 0), limit = WholeIn(c, 1), delta = WholeIn(c, 2);
+  if (!start || !limit || !delta || !start->IsExact()) return {};
+  const std::optional<int64_t> step = AsInt(delta->value);
+  if (!step || *step == 0) return {};
+  if (!limit->IsExact()) {
+    // Of an open axis. A call with so many elements that they cannot be counted in floats fails,
+    // rather than that all calls look for their number.
+    constexpr int64_t kCountable = int64_t{1} << 24;
+    const Interval range = graph::DimRange(limit->value);
+    const bool counts = AsInt(start->value) == 0 && *step == 1 && limit->most >= kCountable;
+    if (!counts || range.min < 0 || range.min > limit->most || c.b.MentionsLate(limit->value))
+      return {};
+    c.b.Require(Le(limit->value, IndexConst(limit->most)));
+  }
+  return WholeSteps{start->value, limit->value, *step};
 }
 
 // ceil((limit - start) / delta), at least 0.

@@ -7,8 +7,9 @@
 // split by themselves: what is outside becomes zero points first, Σ (x - zx) w = Σ xw - zx Σ w over
 // whole windows. Weights' own zero points are taken off with the sums of windows,
 //   Σ (x - zx)(w - zw) = Σ (x - zx) w - zw Σ (x - zx)
-// or, where there are groups of channels, from operands that are widened. Units that multiply bytes
-// take weights with signs, so those without and their zero points are moved by 128.
+// or, where there are groups of channels or weights of open sizes, from operands that are widened.
+// Units that multiply bytes take weights with signs, so those without and their zero points are
+// moved by 128.
 #include <algorithm>
 
 #include "frontend/onnx/ops.h"
@@ -134,6 +135,10 @@ Expected<ValueId> ConvBySums(OpContext& c, const IntegerOperands& at, ValueId x,
                              ValueId zw, const std::vector<int64_t>& taps, const Attrs& attrs) {
   TN_ASSIGN_OR_RETURN(const Weights weights, Signed(c, c.In(at.b), zw));
   TN_ASSIGN_OR_RETURN(const ValueId y, ConvByWindows(c, at, x, zx, weights.w, attrs));
+  if (const auto known = c.b.KnownInts(weights.zero);
+      known && std::all_of(known->begin(), known->end(), [](int64_t z) { return z == 0; })) {
+    return y;
+  }
   TN_ASSIGN_OR_RETURN(ValueId sums, WindowSums(c, x, zx, taps, attrs));
   TN_ASSIGN_OR_RETURN(sums, c.Emit(OpKind::kMul, {sums, weights.zero}));
   return c.Emit(OpKind::kSub, {y, sums});
@@ -272,9 +277,16 @@ Expected<ValueId> IntegerConv(OpContext& c, const IntegerOperands& at) {
   }
   TN_ASSIGN_OR_RETURN(ValueId x, PaddedWithZeros(c, at, zx != kNoValue, conv.by_call));
   if (zw == kNoValue) return ConvByWindows(c, at, x, zx, c.In(at.b), std::move(conv.attrs));
+  const TensorType& zeros = c.Type(at.zero_b);
+  if (graph::StaticCount(zeros.dims) == 1) {
+    TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, {}));
+  } else if (zeros.rank() != 1 || graph::ProveDifferent(zeros.dims[0], c.Dims(at.b)[0])) {
+    return c.Error("expected a zero point of the weights, or one for each map of {}, but got {}",
+                   c.Type(at.b).ToString(), zeros.ToString());
+  }
   const std::optional<std::vector<int64_t>> taps = c.Type(at.b).StaticDims();
   const bool by_sums = taps && conv.attrs.GetInt("group", 1) == 1;
-  if (c.Rank(at.zero_b) == 1) {  // one per output channel, which is axis 1 of the result
+  if (c.b.type(zw).rank() == 1) {  // one for each map, which is axis 1 of the result
     std::vector<Expr> shape(static_cast<size_t>(c.Rank(at.b)) - (by_sums ? 1 : 0), IndexConst(1));
     shape[0] = c.Dims(at.zero_b)[0];
     TN_ASSIGN_OR_RETURN(zw, c.Reshape(zw, std::move(shape)));

@@ -1,5 +1,6 @@
 #include "graph/pass/flush_subnormals.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -13,11 +14,13 @@ namespace {
 
 const DType kSingle = DType::Float(32);
 
-// The bits of 2^-63. Without their sign floats are in the order of their bits.
-constexpr uint32_t kTinyBits = uint32_t{127 - 63} << 23;
+// The bits of 2^exponent. Without their sign floats are in the order of their bits.
+constexpr uint32_t BitsOfPower(int exponent) { return static_cast<uint32_t>(127 + exponent) << 23; }
 
-// Block by block, so that the loop inside has no branch.
-bool HasTiny(std::span<const std::byte> bytes) {
+// Whether a float is below 2^exponent, but not 0. Block by block, so that the loop inside has no
+// branch.
+bool HasBelow(int exponent, std::span<const std::byte> bytes) {
+  const uint32_t end = BitsOfPower(exponent);
   constexpr size_t kBlock = 4096;
   for (size_t at = 0; at < bytes.size(); at += kBlock) {
     uint32_t words[kBlock / 4] = {};
@@ -25,7 +28,7 @@ bool HasTiny(std::span<const std::byte> bytes) {
     uint32_t found = 0;
     for (const uint32_t word : words) {
       const uint32_t magnitude = word & 0x7fffffffU;
-      found |= static_cast<uint32_t>(magnitude - 1 < kTinyBits - 1);  // zero wraps around
+      found |= static_cast<uint32_t>(magnitude - 1 < end - 1);  // zero wraps around
     }
     if (found != 0) return true;
   }
@@ -42,23 +45,26 @@ const Pattern& FlushedPattern() {
   return pattern;
 }
 
-// By value: a constant that is tiny somewhere, or is computed from one and not flushed. Values of
-// no interest, which depend on inputs, may be either.
-std::vector<bool> ComputedFromTiny(const Graph& g) {
-  std::vector<bool> out(g.values.size());
+// By value: a constant with a subnormal element, or something that is computed where a tiny one
+// takes part, and not flushed. Values of no interest, which depend on inputs, may be either.
+std::vector<bool> MayBeSubnormal(const Graph& g) {
+  std::vector<bool> tiny(g.values.size());
   for (size_t v = 0; v < g.values.size(); ++v) {
     const Value& value = g.values[v];
     if (value.IsConstant() && g.type(static_cast<ValueId>(v)).dtype == kSingle)
-      out[v] = HasTiny(value.payload.bytes());
+      tiny[v] = HasBelow(-63, value.payload.bytes());
   }
   for (const Node& n : g.nodes) {
     const bool any = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
-      return v != kNoValue && out[static_cast<size_t>(v)];
+      return v != kNoValue && tiny[static_cast<size_t>(v)];
     });
     for (const ValueId v : n.outputs)
-      out[static_cast<size_t>(v)] = any && !FindMatch(g, v, FlushedPattern());
+      tiny[static_cast<size_t>(v)] = any && !FindMatch(g, v, FlushedPattern());
   }
-  return out;
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (tiny[v] && g.values[v].IsConstant()) tiny[v] = HasBelow(-126, g.values[v].payload.bytes());
+  }
+  return tiny;
 }
 
 Expected<ValueId> Flushed(Builder& b, ValueId v) {
@@ -73,10 +79,10 @@ Expected<ValueId> Flushed(Builder& b, ValueId v) {
 
 Graph FlushSubnormals(const Graph& g, const GraphPassContext& context) {
   if (context.machine->warp > 0) return g;
-  const std::vector<bool> constant = ConstantValues(g), tiny = ComputedFromTiny(g);
+  const std::vector<bool> constant = ConstantValues(g), small = MayBeSubnormal(g);
   const auto is_due = [&](ValueId v) {
     const auto i = static_cast<size_t>(v);
-    return i < constant.size() && constant[i] && tiny[i] && g.type(v).dtype == kSingle;
+    return i < constant.size() && constant[i] && small[i] && g.type(v).dtype == kSingle;
   };
   return Rewrite(g, [&](Builder& b, NodeId id) -> Expected<ValueId> {
     const Node n = b.graph().node(id);

@@ -48,14 +48,19 @@ TEST(FlushSubnormals, WhatASubnormalFactorAddsIsBelowAll) {
   }
 }
 
-// No product of two such numbers is subnormal, so nothing is asked about what they make.
+// What is written is looked at; of what is computed no product of two ordinary numbers is
+// subnormal.
 TEST(FlushSubnormals, OrdinaryWeightsStay) {
-  for (const auto& [weight, is_flushed] : {std::pair("1.1e-19", false), std::pair("1e-19", true)}) {
-    const Flushed network(
-        std::string("graph @g(%0 \"x\": f32[1, 1]) {\n  %1 \"w\": f32[1, 1] = const [") + weight +
-        "]\n  %2 \"y\": f32[1, 1] = matmul(%0, %1)\n  return %2 \"y\"\n}\n");
-    EXPECT_EQ(network.after.nodes.size(), is_flushed ? 4U : 1U) << weight;
-  }
+  const auto with = [](const std::string& weight, const std::string& factor) {
+    return Flushed("graph @g(%0 \"x\": f32[1, 1]) {\n  %1 \"w\": f32[1, 1] = const [" + weight +
+                   "]\n  %2 \"f\": f32[1, 1] = mul(%1, %1)\n  %3 \"y\": f32[1, 1] = matmul(%0, %" +
+                   factor + ")\n  return %3 \"y\"\n}\n")
+        .after.nodes.size();
+  };
+  EXPECT_EQ(with("1.1e-38", "1"), 4U);
+  EXPECT_EQ(with("1.2e-38", "1"), 1U);
+  EXPECT_EQ(with("1e-19", "2"), 5U);
+  EXPECT_EQ(with("1.1e-19", "2"), 2U);
 }
 
 }  // namespace
