@@ -76,6 +76,18 @@ Model WithInts(const std::string& op, const std::vector<DimText>& dims,
   return m;
 }
 
+// They were taken off by broadcasting, so that these made results of other shapes.
+TEST(HostileNodes, ZeroPointsOfWeights) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{4, 1, 1, 1}, {3}}) {
+    Model m;
+    m.Input("x", {1, 3, 5, 6}, kUint8).Init("w", kUint8, {4, 3, 3, 3}, std::string(108, '\1'));
+    m.Init("zx", kUint8, {}, "\2")
+        .Init("zw", kUint8, dims, std::string(static_cast<size_t>(dims[0]), '\3'));
+    m.Node("ConvInteger", {"x", "w", "zx", "zw"}, {"y"}).Output("y", kInt32);
+    EXPECT_SAYS(m, "expected a zero point of the weights, or one for each map of u8[4, 3, 3, 3]");
+  }
+}
+
 TEST(HostileNodes, Movement) {
   EXPECT_SAYS(WithInts("Reshape", {4}, {{-1, -1}}),
               "expected at most one -1 in the shape, but got [-1, -1]");
