@@ -53,6 +53,7 @@ def in_turn(calls, seconds):
     times = {name: [] for name in calls}
     for _ in range(10):
         for name, call in calls.items():
+            time.sleep(0.05)  # until the other's workers no longer wait for more
             end = time.perf_counter() + seconds / 10
             while True:
                 start = time.perf_counter()
