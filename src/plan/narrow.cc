@@ -1,8 +1,10 @@
 // Two questions. Which values that kernels hand to each other may be kept in 16 bits? Those that
 // are activations: results of products, norms and pools, what is computed of such by elements, and
 // all factors of products. Not those that are added up next and may be far from 1 (squares, powers,
-// exponentials), nor what nobody multiplies (masks, positions). Then each group is rewritten for
-// its border:
+// exponentials), nor what nobody multiplies (masks, positions). Large constants that kernels look
+// rows up in (embeddings) are activations, too, where what is made of them by elements is kept in
+// 16 bits.
+// Then each group is rewritten for its border:
 //
 //   %2: f32[8, 4] = fused(%0, %w, %b) region(%0: f32[8, 6], %1: f32[6, 4], %2: f32[4]) {
 //     %3: f32[8, 4] = matmul(%0, %1)
@@ -18,7 +20,11 @@
 #include "plan/narrow.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <map>
+#include <span>
 
 #include "graph/dims.h"
 #include "graph/edit.h"
@@ -56,6 +62,23 @@ bool IsMovedOperand(const Node& n, size_t i) {
 }
 
 std::string KindOf(const Node& n) { return n.attrs.GetString("kind"); }
+
+// Tables below that are not worth a conversion.
+constexpr size_t kLargeTable = size_t{1} << 20;
+
+// Whether no element of f32 is too large for the type, infinite or no number.
+bool FitInto(DType type, std::span<const std::byte> bytes) {
+  const float most = type == DType::Float(16) ? 65504.F : std::numeric_limits<float>::max();
+  constexpr size_t kBlock = 4096;
+  for (size_t at = 0; at < bytes.size(); at += kBlock) {
+    float values[kBlock / sizeof(float)] = {};
+    std::memcpy(values, bytes.data() + at, std::min(kBlock, bytes.size() - at));
+    bool fit = true;
+    for (const float value : values) fit &= std::abs(value) <= most;
+    if (!fit) return false;
+  }
+  return true;
+}
 
 // The value converted, by a new node with the value's name.
 ValueId AddCast(Graph* g, ValueId v, DType to) {
@@ -167,7 +190,13 @@ class Narrower {
       const bool is_own = !node.plan && !IsControl(node.op) && !CallsFunction(node);
       if (is_own) groups_.push_back(GroupOf(g_, n));
     }
-    Choose();
+    users_ = Users(g_);
+    group_of_.assign(g_.nodes.size(), nullptr);
+    for (const Group& group : groups_) group_of_[static_cast<size_t>(group.node)] = &group;
+    for (size_t v = 0; v < g_.values.size(); ++v)
+      table_.push_back(IsTable(static_cast<ValueId>(v)));
+    do Choose();
+    while (LeaveOutTables());
     for (const Group& group : groups_) Change(group);
     for (size_t v = 0; v < narrow_.size(); ++v) {
       if (narrow_[v]) g_.values[v].type.tensor().dtype = to_;
@@ -181,9 +210,6 @@ class Narrower {
   // ---- Which values ----
 
   void Choose() {
-    users_ = Users(g_);
-    group_of_.assign(g_.nodes.size(), nullptr);
-    for (const Group& group : groups_) group_of_[static_cast<size_t>(group.node)] = &group;
     narrow_.assign(g_.values.size(), false);
     for (const Group& group : groups_) {
       const bool activation = IsActivation(group);
@@ -201,6 +227,65 @@ class Narrower {
     }
   }
 
+  // A large constant that nobody does anything with but look up its rows, or multiply it.
+  bool IsTable(ValueId v) const {
+    const Value& value = g_.value(v);
+    if (!value.IsConstant() || g_.type(v).dtype != kF32 || g_.type(v).layout) return false;
+    if (g_.type(v).dims.size() != 2 || value.payload.bytes().size() < kLargeTable) return false;
+    bool looked_up = false;
+    for (NodeId u : users_[static_cast<size_t>(v)]) {
+      if (IsKnown(u)) continue;
+      const Group* group = group_of_[static_cast<size_t>(u)];
+      if (!group) return false;
+      if (IsFactorOf(*group, v)) continue;
+      if (!IsLookedUp(*group, v)) return false;
+      looked_up = true;
+    }
+    return looked_up && FitInto(to_, value.payload.bytes());
+  }
+
+  // Whether the group takes rows of it, and does nothing else with it.
+  static bool IsLookedUp(const Group& group, ValueId v) {
+    for (size_t i = 0; i < group.operands.size(); ++i) {
+      if (group.operands[i] != v) continue;
+      for (const Node& n : group.region.nodes) {
+        for (size_t k = 0; k < n.inputs.size(); ++k) {
+          if (n.inputs[k] != group.region.inputs[i]) continue;
+          if (n.op != OpKind::kGather || k != 0 || n.attrs.GetInt("axis", 0) != 0) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // Tables whose rows are handed on as they are, or computed by elements, and stay wide there are
+  // none; whether there were such. What a kernel adds up of them is wide and may be.
+  bool LeaveOutTables() {
+    bool found = false;
+    for (size_t v = 0; v < table_.size(); ++v) {
+      if (!table_[v]) continue;
+      for (NodeId u : users_[v]) {
+        if (IsKnown(u) || group_of_[static_cast<size_t>(u)]->anchor != kNoNode) continue;
+        for (ValueId result : g_.node(u).outputs) {
+          if (!narrow_[static_cast<size_t>(result)]) table_[v] = false;
+        }
+      }
+      found |= !table_[v];
+    }
+    return found;
+  }
+
+  // Whether its results are computed while compiling.
+  bool IsKnown(NodeId n) const {
+    const std::vector<ValueId>& results = g_.node(n).outputs;
+    return std::all_of(results.begin(), results.end(),
+                       [&](ValueId v) { return constant_[static_cast<size_t>(v)]; });
+  }
+
+  bool IsKeptNarrow(ValueId v) const {
+    return narrow_[static_cast<size_t>(v)] || table_[static_cast<size_t>(v)];
+  }
+
   // f32, handed from kernel to kernel and to nobody else.
   bool CanBe(ValueId v) const {
     if (!g_.IsTensor(v) || g_.type(v).dtype != kF32 || g_.type(v).layout) return false;
@@ -211,9 +296,7 @@ class Narrower {
   }
 
   bool IsActivation(const Group& group) const {
-    const auto is_narrow = [&](ValueId v) {
-      return v != kNoValue && narrow_[static_cast<size_t>(v)];
-    };
+    const auto is_narrow = [&](ValueId v) { return v != kNoValue && IsKeptNarrow(v); };
     const bool follows = std::any_of(group.operands.begin(), group.operands.end(), is_narrow);
     if (group.anchor == kNoNode) return follows;
     const Node& anchor = group.region.node(group.anchor);
@@ -317,9 +400,8 @@ class Narrower {
 
   void Change(const Group& group) {
     const bool factors = MultipliesFactors(group);
-    const bool touched =
-        factors || std::any_of(group.operands.begin(), group.operands.end(),
-                               [&](ValueId v) { return narrow_[static_cast<size_t>(v)]; });
+    const bool touched = factors || std::any_of(group.operands.begin(), group.operands.end(),
+                                                [&](ValueId v) { return IsKeptNarrow(v); });
     const std::vector<ValueId>& results = g_.node(group.node).outputs;
     std::vector<bool> narrow_results;
     for (ValueId v : results) narrow_results.push_back(narrow_[static_cast<size_t>(v)]);
@@ -364,7 +446,7 @@ class Narrower {
     for (size_t i = 0; i < operands->size(); ++i) {
       const ValueId v = (*operands)[i];
       const bool is_factor = factors && IsFactorOf(group, v);
-      if (narrow_[static_cast<size_t>(v)] || is_factor) narrower.SetNarrow(group.region.inputs[i]);
+      if (IsKeptNarrow(v) || is_factor) narrower.SetNarrow(group.region.inputs[i]);
     }
     return narrower.Run(narrow_results);
   }
@@ -391,6 +473,7 @@ class Narrower {
     if (!is_new) return it->second;
     it->second = AddCast(&g_, v, to_);
     narrow_.resize(g_.values.size(), false);
+    table_.resize(g_.values.size(), false);
     return it->second;
   }
 
@@ -422,6 +505,7 @@ class Narrower {
   std::vector<const Group*> group_of_;  // by node
   std::vector<std::vector<NodeId>> users_;
   std::vector<bool> narrow_;  // by value: is kept in 16 bits
+  std::vector<bool> table_;   // by value: a constant that is, for its rows are
   std::map<ValueId, ValueId> converted_;
 };
 

@@ -130,6 +130,19 @@ def positions_of_an_open_size():
     return chain.then("MatMul", chain.weight(8, 8)).then("Mul", "cos").then("Add", "sin").then("MatMul", chain.weight(8, 24))
 
 
+@case
+def rows_of_a_table_that_multiplies_too():
+    """A language model's table of words: its rows are looked up, and its columns are the last product's."""
+    chain = Network(5, 7, said=["n", 7])
+    table = chain.weight(600, 512)
+    chain.weights.append(numpy_helper.from_array(np.float32(100), "hundred"))
+    chain.then("Abs").then("Mul", "hundred").then("Cast", to=TensorProto.INT64)
+    chain.nodes += [helper.make_node("Gather", [table, chain.now], ["words"]), helper.make_node("Transpose", [table], ["turned"])]
+    chain.now = "words"
+    chain.then("Add", chain.weight(7, 512)).then("LayerNormalization", chain.weight(512), chain.weight(512))
+    return chain.then("MatMul", "turned")
+
+
 def run(tenon, folder, *args):
     result = subprocess.run([tenon, *args], cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:
