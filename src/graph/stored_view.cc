@@ -19,7 +19,11 @@ bool IsTransposeTo(const Node& transpose, const std::vector<int>& order) {
 
 bool IsStoredView(const Graph& g, const Node& node) {
   if (node.op != OpKind::kReshape && node.op != OpKind::kTranspose) return false;
-  const TensorType &from = g.type(node.inputs[0]), &to = g.type(node.outputs[0]);
+  return IsStoredView(node, g.type(node.inputs[0]), g.type(node.outputs[0]));
+}
+
+bool IsStoredView(const Node& node, const TensorType& from, const TensorType& to) {
+  if (node.op != OpKind::kReshape && node.op != OpKind::kTranspose) return false;
   if (to.layout) {
     const auto stored = ReadLayout(to.layout, to.dims);
     return node.op == OpKind::kTranspose && !from.layout && stored &&

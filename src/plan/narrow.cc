@@ -471,10 +471,23 @@ class Narrower {
   ValueId Converted(ValueId v) {
     auto [it, is_new] = converted_.emplace(v, kNoValue);
     if (!is_new) return it->second;
-    it->second = AddCast(&g_, v, to_);
+    const NodeId producer = g_.value(v).producer;
+    ValueId made = kNoValue;
+    if (producer != kNoNode && g_.node(producer).op == OpKind::kTranspose &&
+        table_[static_cast<size_t>(g_.node(producer).inputs[0])]) {
+      // Of the narrow table, whose memory it may be.
+      Node n = g_.node(producer);
+      n.inputs = {Converted(n.inputs[0])};
+      TensorType type = g_.type(v);
+      type.dtype = to_;
+      made = g_.node(g_.AddNode(std::move(n), {type})).outputs[0];
+      g_.value(made).name = g_.value(v).name;
+    } else {
+      made = AddCast(&g_, v, to_);
+    }
     narrow_.resize(g_.values.size(), false);
     table_.resize(g_.values.size(), false);
-    return it->second;
+    return converted_[v] = made;
   }
 
   void Put(const Group& group, Graph region, const std::vector<ValueId>& operands) {

@@ -5,6 +5,7 @@
 #include "cost/estimate.h"
 #include "graph/dims.h"
 #include "graph/pass/constants.h"
+#include "graph/stored_view.h"
 #include "ir/print.h"
 
 namespace tenon::graph {
@@ -53,6 +54,15 @@ ValueId Relayouts::Of(ValueId v, const Layout& layout) {
   TensorType type = g_->type(v);
   type.layout = layout;
   Node n;
+  const NodeId producer = g_->value(v).producer;
+  if (IsConstant(v) && producer != kNoNode && g_->node(producer).op == OpKind::kTranspose &&
+      IsStoredView(g_->node(producer), g_->type(g_->node(producer).inputs[0]), type)) {
+    // A known matrix that is transposed, and stored as it was before, is that memory.
+    n = g_->node(producer);
+    n.outputs.clear();
+    it->second = g_->node(g_->AddNode(std::move(n), {type})).outputs[0];
+    return it->second;
+  }
   n.op = OpKind::kReshape;
   n.name = g_->value(v).name + ".arranged";
   n.inputs = {v};

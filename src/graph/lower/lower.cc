@@ -34,6 +34,7 @@
 #include "graph/lower/prepare_plan.h"
 #include "graph/lower/prepare_split.h"
 #include "graph/lower/size_stages.h"
+#include "graph/stored_view.h"
 #include "graph/verify.h"
 #include "loop/arguments.h"
 #include "plan/region.h"
@@ -44,7 +45,8 @@ namespace {
 
 /// Lowers a network: the host function, weights, and what computes some of them. Every constant
 /// that a graph of offsets_ reads has a place in the weights' segment; places overlap only where a
-/// region has the same bytes, and weights_bytes is the end of the last.
+/// region has the same bytes, or one is a view of the other, and weights_bytes is the end of the
+/// last.
 class Lowering {
  public:
   explicit Lowering(const LowerOptions& options)
@@ -141,8 +143,14 @@ class Lowering {
     const std::vector<int32_t> uses = UseCounts(runtime);
     for (size_t v = 0; v < runtime.values.size(); ++v) {
       if (!runtime.values[v].IsConstant() || uses[v] == 0) continue;
-      auto id = static_cast<ValueId>(v);
-      TN_ASSIGN_OR_RETURN(offsets[id], PlaceWeight(g, split, id, is_region));
+      // What is the same memory as another constant, transposed, lies where that does.
+      auto id = static_cast<ValueId>(v), own = id;
+      while (!g.value(own).IsConstant() && IsStoredView(g, g.node(g.value(own).producer)))
+        own = g.node(g.value(own).producer).inputs[0];
+      if (!offsets.contains(own)) {
+        TN_ASSIGN_OR_RETURN(offsets[own], PlaceWeight(g, split, own, is_region));
+      }
+      offsets[id] = offsets.at(own);
     }
     for (Node& n : runtime.nodes) {
       if (!IsControl(n.op)) continue;

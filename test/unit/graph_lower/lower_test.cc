@@ -175,6 +175,24 @@ TEST(Lower, WhatNoWeightDecidesIsNotPrepared) {
   EXPECT_EQ(network.weights_bytes, 0u);
 }
 
+// A table whose rows are looked up, and which a product multiplies by, transposed.
+TEST(Lower, ATransposeThatIsTheSameMemoryHasNoPlaceOfItsOwn) {
+  const auto weights = [](const std::string& layout) {
+    return MustLower(Passed(R"(graph @g(%0 "i": i64[3]) {
+  %1 "table": f32[4, 2] = const [1, 2, 3, 4, 5, 6, 7, 8]
+  %2 "turned": f32[2, 4])" + layout +
+                                R"( = transpose(%1) {perm: [1, 0]}
+  %3: f32[3, 2] = gather(%1, %0) {axis: 0}
+  %4: f32[3, 4] = matmul(%3, %2)
+  return %4 "y"
+})",
+                            {}))
+        .weights.size();
+  };
+  EXPECT_EQ(weights(" layout (d0, d1) -> (d1 size 4, d0 size 2)"), 1u);
+  EXPECT_EQ(weights(""), 2u);
+}
+
 // Two convolutions share their weights: these are arranged once, whatever arranges them.
 TEST(Lower, EqualTransformsOfOneSourceAreDoneOnce) {
   const char text[] = R"(graph @g(%0 "a": f32[1, 8, 4, 4], %1 "b": f32[1, 8, 4, 4]) {
