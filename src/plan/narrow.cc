@@ -29,6 +29,7 @@
 #include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
+#include "graph/pass/pattern.h"
 #include "ops/algorithm.h"
 #include "ops/fusing.h"
 #include "ops/kernel.h"
@@ -63,12 +64,38 @@ bool IsMovedOperand(const Node& n, size_t i) {
 
 std::string KindOf(const Node& n) { return n.attrs.GetString("kind"); }
 
+// What a row of a table may take part in: sums, scaling, norms and products, which take 16 bits of
+// it for as good as all. Not what tells numbers near each other apart, or is steep: angles are
+// rounded by more than a turn, and numbers of things to others.
+bool IsForgiving(const Graph& g, const Node& n) {
+  const bool of_floats = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
+    return v != kNoValue && g.IsTensor(v) && g.type(v).dtype.IsFloat();
+  });
+  if (!of_floats) return true;
+  switch (n.op) {
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kSqrt:
+    case OpKind::kReciprocal:
+    case OpKind::kLayerNorm:
+    case OpKind::kMatMul: return true;
+    case OpKind::kPow: {
+      const std::optional<double> exponent = ScalarOf(g, n.inputs[1]);
+      return exponent && std::abs(*exponent) <= 2;
+    }
+    case OpKind::kReduce: return KindOf(n) == "mean" || KindOf(n) == "sum";
+    default: return IsMove(n.op);
+  }
+}
+
 // Tables below that are not worth a conversion.
 constexpr size_t kLargeTable = size_t{1} << 20;
 
 // Whether no element of f32 is too large for the type, infinite or no number.
 bool FitInto(DType type, std::span<const std::byte> bytes) {
-  const float most = type == DType::Float(16) ? 65504.F : std::numeric_limits<float>::max();
+  const float most = type == DType::Float(16) ? 65504.F : 0x1.fep127F;
   constexpr size_t kBlock = 4096;
   for (size_t at = 0; at < bytes.size(); at += kBlock) {
     float values[kBlock / sizeof(float)] = {};
@@ -227,7 +254,8 @@ class Narrower {
     }
   }
 
-  // A large constant that nobody does anything with but look up its rows, or multiply it.
+  // A large constant that nobody does anything with but look up its rows for what forgives 16 bits,
+  // or multiply it.
   bool IsTable(ValueId v) const {
     const Value& value = g_.value(v);
     if (!value.IsConstant() || g_.type(v).dtype != kF32 || g_.type(v).layout) return false;
@@ -238,10 +266,25 @@ class Narrower {
       const Group* group = group_of_[static_cast<size_t>(u)];
       if (!group) return false;
       if (IsFactorOf(*group, v)) continue;
-      if (!IsLookedUp(*group, v)) return false;
+      if (!IsLookedUp(*group, v) || !Forgives(u)) return false;
       looked_up = true;
     }
     return looked_up && FitInto(to_, value.payload.bytes());
+  }
+
+  // Whether all of a group is forgiving, and of those that read what it makes by elements.
+  bool Forgives(NodeId n) const {
+    const Group* group = group_of_[static_cast<size_t>(n)];
+    if (!group) return false;
+    for (const Node& own : group->region.nodes) {
+      if (!IsForgiving(group->region, own)) return false;
+    }
+    if (group->anchor != kNoNode) return true;
+    const std::vector<ValueId>& results = g_.node(n).outputs;
+    return std::all_of(results.begin(), results.end(), [&](ValueId v) {
+      const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
+      return std::all_of(users.begin(), users.end(), [&](NodeId u) { return Forgives(u); });
+    });
   }
 
   // Whether the group takes rows of it, and does nothing else with it.
@@ -265,14 +308,30 @@ class Narrower {
     for (size_t v = 0; v < table_.size(); ++v) {
       if (!table_[v]) continue;
       for (NodeId u : users_[v]) {
-        if (IsKnown(u) || group_of_[static_cast<size_t>(u)]->anchor != kNoNode) continue;
-        for (ValueId result : g_.node(u).outputs) {
-          if (!narrow_[static_cast<size_t>(result)]) table_[v] = false;
-        }
+        if (!IsKnown(u) && HandsOnWide(*group_of_[static_cast<size_t>(u)])) table_[v] = false;
       }
       found |= !table_[v];
     }
     return found;
+  }
+
+  // Whether a result stays wide that the group's anchor has no part in.
+  bool HandsOnWide(const Group& group) const {
+    const Graph& r = group.region;
+    std::vector<bool> adds_up(r.values.size());
+    for (size_t n = 0; n < r.nodes.size(); ++n) {
+      const Node& node = r.nodes[n];
+      const bool behind = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+        return v != kNoValue && adds_up[static_cast<size_t>(v)];
+      });
+      for (ValueId v : node.outputs)
+        adds_up[static_cast<size_t>(v)] = behind || static_cast<NodeId>(n) == group.anchor;
+    }
+    for (size_t k = 0; k < r.outputs.size(); ++k) {
+      const auto result = static_cast<size_t>(g_.node(group.node).outputs[k]);
+      if (!narrow_[result] && !adds_up[static_cast<size_t>(r.outputs[k])]) return true;
+    }
+    return false;
   }
 
   // Whether its results are computed while compiling.
@@ -446,7 +505,10 @@ class Narrower {
     for (size_t i = 0; i < operands->size(); ++i) {
       const ValueId v = (*operands)[i];
       const bool is_factor = factors && IsFactorOf(group, v);
-      if (IsKeptNarrow(v) || is_factor) narrower.SetNarrow(group.region.inputs[i]);
+      // A table that this group multiplies, but not in 16 bits, is read as it is.
+      const bool narrow = narrow_[static_cast<size_t>(v)] ||
+                          (table_[static_cast<size_t>(v)] && !IsFactorOf(group, v));
+      if (narrow || is_factor) narrower.SetNarrow(group.region.inputs[i]);
     }
     return narrower.Run(narrow_results);
   }

@@ -59,7 +59,6 @@ ValueId Relayouts::Of(ValueId v, const Layout& layout) {
       IsStoredView(g_->node(producer), g_->type(g_->node(producer).inputs[0]), type)) {
     // A known matrix that is transposed, and stored as it was before, is that memory.
     n = g_->node(producer);
-    n.outputs.clear();
     it->second = g_->node(g_->AddNode(std::move(n), {type})).outputs[0];
     return it->second;
   }

@@ -143,7 +143,7 @@ class Lowering {
     const std::vector<int32_t> uses = UseCounts(runtime);
     for (size_t v = 0; v < runtime.values.size(); ++v) {
       if (!runtime.values[v].IsConstant() || uses[v] == 0) continue;
-      // What is the same memory as another constant, transposed, lies where that does.
+      // What is the same memory as another constant, by another shape or transposed, lies there.
       auto id = static_cast<ValueId>(v), own = id;
       while (!g.value(own).IsConstant() && IsStoredView(g, g.node(g.value(own).producer)))
         own = g.node(g.value(own).producer).inputs[0];

@@ -88,7 +88,30 @@ TEST(Narrow, TablesWhoseRowsStayWide) {
                            "  return %6 \"y\", %4 \"rows\"\n")));
 }
 
-// Columns of it, or elements of another kernel's, are no rows.
+// 16 bits of an angle are another one, of a number of something another thing; in the kernel that
+// looks it up, and in those that read what it hands on.
+TEST(Narrow, TablesOfWhatIsNoActivation) {
+  for (const char* how : {"cos", "log", "exp"}) {
+    const std::string op = how;
+    EXPECT_FALSE(IsConverted(
+        Narrowed("  %4: f32[3, 512] = gather(%0, %1) {axis: 0}\n  %5: f32[3, 512] = " + op +
+                 "(%4)\n  %6: f32[3, 512] = mul(%5, %3)\n"
+                 "  %7: f32[3, 4] = matmul(%6, %2) \"product\"\n"
+                 "  return %7 \"y\"\n")))
+        << how;
+  }
+  EXPECT_FALSE(
+      IsConverted(Narrowed("  %4: f32[3, 512] = gather(%0, %1) {axis: 0}\n"
+                           "  %5: f32[512, 3] = transpose(%4) {perm: [1, 0]}\n"
+                           "  %6: i64[512, 3] = cast(%5) {to: \"i64\"}\n"
+                           "  return %6 \"y\"\n")));
+  EXPECT_FALSE(
+      IsConverted(Narrowed("  %4: f32[3, 512] = gather(%0, %1) {axis: 0}\n"
+                           "  %5: f32[3] = reduce(%4) {axes: [1], keepdims: false, kind: \"max\"}\n"
+                           "  return %5 \"y\"\n")));
+}
+
+// Columns are no rows.
 TEST(Narrow, TablesThatAreReadInOtherWays) {
   EXPECT_FALSE(
       IsConverted(Narrowed("  %4: f32[512, 3] = gather(%0, %1) {axis: 1}\n"
