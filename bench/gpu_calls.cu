@@ -156,7 +156,7 @@ void Costs(const tenon::Function& function, Arguments& here, Arguments& elsewher
 
 int ManyCalls(const tenon::Module& module, const tenon::Function& function,
               const std::vector<std::vector<uint8_t>>& expected, int calls) {
-  std::atomic<int> wrong = 0, half = 0;
+  std::atomic<int> wrong = 0, half = 0, done = 0;
   std::vector<std::thread> threads;
   std::atomic<int64_t> shrunk = 0;
   for (int t = 0; t < kThreads; ++t) {
@@ -176,7 +176,12 @@ int ManyCalls(const tenon::Module& module, const tenon::Function& function,
           Check(cudaMemGetInfo(&free_before, &total), "cudaMemGetInfo");
         }
       }
+      // Nobody's arguments go before the last has looked.
+      ++done;
+      while (done < kThreads) std::this_thread::yield();
       Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+      ++done;
+      while (done < 2 * kThreads) std::this_thread::yield();
       if (t == 0) shrunk = static_cast<int64_t>(free_before) - static_cast<int64_t>(free);
     });
   }
