@@ -23,7 +23,6 @@ bool IsStoredView(const Graph& g, const Node& node) {
 }
 
 bool IsStoredView(const Node& node, const TensorType& from, const TensorType& to) {
-  if (node.op != OpKind::kReshape && node.op != OpKind::kTranspose) return false;
   if (to.layout) {
     const auto stored = ReadLayout(to.layout, to.dims);
     return node.op == OpKind::kTranspose && !from.layout && stored &&

@@ -10,7 +10,7 @@ namespace tenon::graph {
 /// that it can be the same memory: a reshape of what is row-major, or a transpose whose operand is
 /// stored in the order that the transpose makes row-major.
 bool IsStoredView(const Graph& g, const Node& node);
-/// The same of a node that would have an operand and a result of these types.
+/// The same of a reshape or transpose that would have an operand and a result of these types.
 bool IsStoredView(const Node& node, const TensorType& from, const TensorType& to);
 
 /// The order of storage with which the operand of a transpose is the same memory as its row-major

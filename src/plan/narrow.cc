@@ -3,8 +3,7 @@
 // all factors of products. Not those that are added up next and may be far from 1 (squares, powers,
 // exponentials), nor what nobody multiplies (masks, positions). Large constants that kernels look
 // rows up in (embeddings) are activations, too, where what is made of them by elements is kept in
-// 16 bits.
-// Then each group is rewritten for its border:
+// 16 bits. Then each group is rewritten for its border:
 //
 //   %2: f32[8, 4] = fused(%0, %w, %b) region(%0: f32[8, 6], %1: f32[6, 4], %2: f32[4]) {
 //     %3: f32[8, 4] = matmul(%0, %1)
@@ -22,8 +21,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "graph/dims.h"
