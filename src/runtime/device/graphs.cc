@@ -47,18 +47,27 @@ void FreeGraph(const DeviceModule& module, DeviceGraph* graph) {
   free(graph);
 }
 
-DeviceGraph* TakeGraph(const DeviceCall& call, void* const* slots, uint64_t piece) {
+DeviceGraph* TakeGraph(const DeviceCall& call, void* const* slots, uint64_t piece,
+                       void* const* buffers) {
   MutexLock guard(&call.module->lock);
+  DeviceGraph** found = nullptr;
   for (DeviceGraph** at = &call.module->graphs; *at; at = &(*at)->next) {
-    DeviceGraph* graph = *at;
-    if (!IsFor(*graph, call, slots, piece)) continue;
-    *at = graph->next;
-    graph->next = call.module->graphs;
-    call.module->graphs = graph;
-    graph->lent = true;
-    return graph;
+    if (!IsFor(**at, call, slots, piece)) continue;
+    found = at;
+    if (!buffers || HasBuffers(**at, buffers)) break;
   }
-  return nullptr;
+  if (!found) return nullptr;
+  DeviceGraph* graph = *found;
+  *found = graph->next;
+  graph->next = call.module->graphs;
+  call.module->graphs = graph;
+  graph->lent = true;
+  return graph;
+}
+
+bool HasBuffers(const DeviceGraph& graph, void* const* buffers) {
+  return memcmp(static_cast<const void*>(graph.buffers), static_cast<const void*>(buffers),
+                graph.num_buffers * sizeof(void*)) == 0;
 }
 
 void GiveBackGraph(DeviceModule* module, DeviceGraph* graph) {

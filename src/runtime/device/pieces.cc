@@ -144,7 +144,7 @@ int32_t QueueAsGraph(const DeviceCall& call, const HeldLaunches& held, bool* out
   void* const* const slots = call.closure + call.given->first_arena_slot;
   const uint64_t piece = PieceOf(held);
   int32_t status = 0;
-  DeviceGraph* graph = TakeGraph(call, slots, piece);
+  DeviceGraph* graph = TakeGraph(call, slots, piece, nullptr);
   if (graph && !AreOf(*graph, held)) {
     GiveBackGraph(call.module, graph);
     return 0;

@@ -51,6 +51,35 @@ TEST(DeviceCalls, AfterTheFirstAreOneLaunchEach) {
   EXPECT_TRUE(AreClose(Read(out), net.OnCpu(b)));
 }
 
+// Where many nodes have the tensors, and these are in the same places in turn, there is a graph for
+// each of the places.
+TEST(DeviceCalls, TakeTensorsInTurn) {
+  Network net("turns", "1", "cuda -arch=sm_90", 9, Kind::kResidual);
+  std::vector<Tensor> x, y;
+  std::vector<Values> expected;
+  for (uint32_t seed = 0; seed < 3; ++seed) {
+    const Values in = Inputs(1, seed);
+    x.push_back(OnDevice(in));
+    y.push_back(OnDevice(in));
+    expected.push_back(net.OnCpu(in));
+  }
+  const uint64_t graphs = Count().graphs;
+  for (int round = 0; round < 4; ++round) {
+    TakeLog();
+    for (size_t i = 0; i < x.size(); ++i) {
+      net.Into(x[i], y[i]);
+      EXPECT_TRUE(AreClose(Read(y[i]), expected[i])) << round << ' ' << i;
+    }
+    const std::string log = TakeLog();
+    // At first arguments change: x of nine layers, and y. From the third round on nothing does.
+    if (round == 0) EXPECT_EQ(CountOf(log, "cuGraphExecKernelNodeSetParams_v2"), 2 * 10) << log;
+    if (round < 2) continue;
+    EXPECT_EQ(CountOf(log, "cuGraphExec"), 0) << log;
+    EXPECT_EQ(CountOf(log, "cuGraphInstantiate"), 0) << log;
+  }
+  EXPECT_EQ(Count().graphs - graphs, 3u);
+}
+
 // Kernels that move vectors have another form for addresses that are multiples of those; a graph's
 // nodes change theirs with the tensors.
 TEST(DeviceCalls, TakeTensorsThatBeginAnywhere) {

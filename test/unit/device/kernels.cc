@@ -120,7 +120,7 @@ onnx::test::Model LayersOf(const std::string& batch, int layers, Kind kind) {
     weight("w" + n, {width(i), width(i + 1)});
     weight("b" + n, {width(i + 1)});
     m.Node("MatMul", {from, "w" + n}, {"p" + n});
-    m.Node("Add", {"p" + n, "b" + n}, {"s" + n});
+    m.Node("Add", {"p" + n, kind == Kind::kResidual ? "x" : "b" + n}, {"s" + n});
     const bool last = i == layers - 1;
     m.Node(last ? "Softmax" : "Relu", {"s" + n}, {last && kind != Kind::kWaits ? "y" : "r" + n});
     from = "r" + n;

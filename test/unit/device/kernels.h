@@ -7,8 +7,9 @@
 namespace tenon::device::test {
 
 /// A call of what waits looks at the largest of x, in the middle: above 1 it does other products
-/// behind than below. Of what is wide each layer has another size, so that its kernels are many.
-enum class Kind { kPlain, kWaits, kWide };
+/// behind than below. Of what is wide each layer has another size, so that its kernels are many. To
+/// the sums of what is residual x is added.
+enum class Kind { kPlain, kWaits, kWide, kResidual };
 
 /// Compiles a network of `layers` products with weights and a softmax, x: [batch, 8] → y: [batch,
 /// 8], as function `name`; `batch` is a number or the name of an open size. Empty, or what went

@@ -21,35 +21,41 @@ using namespace packed;  // NOLINT(google-build-using-namespace): its words, in 
 
 namespace {
 
-// Sorted by Shell's method, whose steps shrink to 5/11 each time: short, and in place. `reach` has
-// the furthest end among all arguments and whose it is, then the same among outputs.
+// Sorted by Shell's method, whose steps shrink to 5/11 each time: short, and in place. `sorted` has
+// where an argument begins, and which it is; `reach` the furthest end among all arguments and whose
+// it is, then the same among outputs.
 constexpr char kText[] = R"(
-func @host.find_overlap<n: 1..>(out order: i64[n], out found: i64[2], slots: handle, facts: handle, inputs: i64) kind device {
+func @host.find_overlap<n: 1..>(out sorted: i64[n, 2], out found: i64[2], slots: handle, facts: handle, inputs: i64) kind device {
   alloc step: index[1] in local
   alloc hole: index[1] in local
   alloc reach: i64[4] in local
-  for place in 0..n { order[place] = i64(place) }
+  for place in 0..n {
+    sorted[place, 0] = reinterpret<i64>(ptr_load<handle>(slots, place * 8))
+    sorted[place, 1] = i64(place)
+  }
   step[0] = n
   while step[0] > 1 {
     step[0] = select(step[0] == 2, 1, step[0] * 5 / 11)
-    for i in 0..n {
-      if step[0] <= i {
-        let moved = order[i]
-        hole[0] = i
-        while step[0] <= hole[0] && reinterpret<i64>(ptr_load<handle>(slots, index(moved) * 8)) < reinterpret<i64>(ptr_load<handle>(slots, index(order[max(hole[0] - step[0], 0)]) * 8)) {
-          order[hole[0]] = order[hole[0] - step[0]]
-          hole[0] = hole[0] - step[0]
-        }
-        order[hole[0]] = moved
+    let gap = step[0]
+    for i in gap..n {
+      let start = sorted[i, 0]
+      let moved = sorted[i, 1]
+      hole[0] = i
+      while gap <= hole[0] && start < sorted[max(hole[0] - gap, 0), 0] {
+        sorted[hole[0], 0] = sorted[hole[0] - gap, 0]
+        sorted[hole[0], 1] = sorted[hole[0] - gap, 1]
+        hole[0] = hole[0] - gap
       }
+      sorted[hole[0], 0] = start
+      sorted[hole[0], 1] = moved
     }
   }
   found[0] = -1i64
   found[1] = -1i64
   for part in 0..4 { reach[part] = -1i64 }
   for next in 0..n {
-    let who = order[next]
-    let start = reinterpret<i64>(ptr_load<handle>(slots, index(who) * 8))
+    let start = sorted[next, 0]
+    let who = sorted[next, 1]
     let end = start + ptr_load<i64>(facts, index(who) * 16)
     if start < end {
       let earlier = select(inputs <= who, 0, 2)
@@ -70,9 +76,9 @@ func @host.find_overlap<n: 1..>(out order: i64[n], out found: i64[2], slots: han
 }
 )";
 
-Buffer Numbers(const char* name, size_t count) {
-  return BufferNode::Make(name, DType::Int(64), {IndexConst(static_cast<int64_t>(count))},
-                          Scope::kLocal, nullptr, {}, kSlotBytes);
+Buffer Numbers(const char* name, std::vector<Expr> shape) {
+  return BufferNode::Make(name, DType::Int(64), std::move(shape), Scope::kLocal, nullptr, {},
+                          kSlotBytes);
 }
 
 // if 0 <= found[0]: fail, with the names of arguments found[0] and found[1].
@@ -103,13 +109,14 @@ void StoreFact(const Expr& fact, const Expr& bytes, const Expr& name, StmtList* 
 
 void CheckApart(size_t count, size_t num_outputs, const Expr& slots, const Expr& facts,
                 const std::function<Stmt(Expr output, Expr other)>& fail, StmtList* list) {
-  const Buffer order = Numbers("order", count), found = Numbers("found", 2);
+  const auto n = static_cast<int64_t>(count), inputs = static_cast<int64_t>(count - num_outputs);
+  const Buffer sorted = Numbers("sorted", {IndexConst(n), IndexConst(2)});
+  const Buffer found = Numbers("found", {IndexConst(2)});
   StmtList own;
-  for (const Buffer& b : {order, found}) {
+  for (const Buffer& b : {sorted, found}) {
     own.Open([b](Stmt body) { return Alloc::Make(b, std::move(body)); });
   }
-  const auto n = static_cast<int64_t>(count), inputs = static_cast<int64_t>(count - num_outputs);
-  own.Add(CallFunc::Make(kFindOverlap, {Whole(order), Whole(found)},
+  own.Add(CallFunc::Make(kFindOverlap, {Whole(sorted), Whole(found)},
                          {IndexConst(n), slots, facts, I64(inputs)}));
   own.Add(Report(facts, found, fail));
   list->Add(own.Close());
