@@ -26,7 +26,8 @@ void SetTeamWidth(const Expr& width, PrimFunc* func);
 Expr TeamWidthOf(const PrimFunc& func);
 
 /// On a launch: what it takes on one worker by the cost model, in millionths of the time of a
-/// barrier: [at no elements, for each element that it writes].
+/// barrier: [at no elements, for each element of the memory of open size that it
+/// is given].
 inline constexpr const char* kAlone = "alone";
 inline constexpr double kAloneUnits = 1e6;
 

@@ -407,7 +407,7 @@ Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::ve
     }
     Attrs attrs;
     attrs.Set("node", what);
-    if (kernel->algorithm) attrs.Set(kAlone, TimeAlone(region, *kernel, alone_));
+    if (kernel->algorithm) attrs.Set(kAlone, TimeAlone(region, args, *kernel, alone_));
     const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args, kernel->sizes,
                                    place_, std::move(attrs));
     stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;

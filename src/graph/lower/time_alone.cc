@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "graph/dims.h"
 #include "graph/edit.h"
@@ -16,39 +17,53 @@ struct AtSizes {
   double elements, price;
 };
 
-AtSizes PriceAt(const Graph& region, const ops::Kernel& kernel, const Machine& machine,
-                int64_t (*size_of)(const Dim&)) {
+// Nullopt where the arguments' sizes are not the region's alone.
+std::optional<AtSizes> PriceAt(const Graph& region, std::span<const Region> args,
+                               const ops::Kernel& kernel, const Machine& machine,
+                               int64_t (*size_of)(const Dim&)) {
   std::map<std::string, Expr> sizes;
-  for (const Dim& d : region.dims) sizes[d.var->name] = IndexConst(size_of(d));
+  VarMap vars;
+  for (const Dim& d : region.dims) {
+    const Expr size = IndexConst(size_of(d));
+    sizes[d.var->name] = size;
+    vars[d.var.get()] = size;
+  }
   const Graph g = SubstituteDims(region, sizes);
   double elements = 0;
-  for (const ValueId v : g.outputs) {
-    elements += static_cast<double>(StaticCount(g.type(v).dims).value_or(0));
+  for (const Region& r : args) {
+    Expr count = IndexConst(1);
+    for (const auto& range : r->ranges) count = DimMul(count, range->extent);
+    if (AsInt(count)) continue;
+    const auto here = AsInt(SimplifyDim(Substitute(count, vars)));
+    if (!here) return std::nullopt;
+    elements += static_cast<double>(*here);
   }
   const ops::Site site{g, ops::AnchorOf(g), machine};
   const double seconds = ops::PriceOf(*kernel.algorithm, site, kernel.point);
-  return {elements, seconds / machine.barrier_seconds * kAloneUnits};
+  return AtSizes{elements, seconds / machine.barrier_seconds * kAloneUnits};
 }
 
 int64_t Rounded(double units) {
   constexpr double kMost = 1e15;  // a quarter of an hour; sums of these do not overflow
-  return std::llround(std::min(units, kMost));
+  return std::llround(std::clamp(units, -kMost, kMost));
 }
 
 }  // namespace
 
-std::vector<int64_t> TimeAlone(const Graph& region, const ops::Kernel& kernel,
-                               const Machine& one_worker) {
+std::vector<int64_t> TimeAlone(const Graph& region, std::span<const Region> args,
+                               const ops::Kernel& kernel, const Machine& one_worker) {
   if (!kernel.algorithm) return {};
-  const AtSizes last =
-      PriceAt(region, kernel, one_worker, [](const Dim& d) { return d.Typical(); });
-  const AtSizes first = PriceAt(region, kernel, one_worker, [](const Dim& d) { return d.min; });
-  if (last.elements <= first.elements) return {Rounded(last.price), 0};
+  const auto last =
+      PriceAt(region, args, kernel, one_worker, [](const Dim& d) { return d.Typical(); });
+  const auto first = PriceAt(region, args, kernel, one_worker, [](const Dim& d) { return d.min; });
+  if (!last || !first) return {};
   // A price that falls with the size, as where another kind of tail begins, counts as level.
-  const double slope = std::max(0.0, (last.price - first.price) / (last.elements - first.elements));
+  if (last->elements <= first->elements || last->price <= first->price)
+    return {Rounded(last->price), 0};
+  const double slope = (last->price - first->price) / (last->elements - first->elements);
+  // What is rounded is a small part of a large price, at the larger end.
   const int64_t per_element = Rounded(std::ceil(slope));
-  const double start = last.price - static_cast<double>(per_element) * last.elements;
-  return {Rounded(std::max(0.0, start)), per_element};
+  return {Rounded(first->price - static_cast<double>(per_element) * first->elements), per_element};
 }
 
 }  // namespace tenon::graph

@@ -13,8 +13,8 @@
 // so that what was noted says which arguments are such addresses, and how far into the tensor.
 // Later calls with the same slots behind the tensors find the graph; where tensors are elsewhere
 // than last time, the launches that have them get their arguments anew, and nothing else is
-// touched. Where these are many, and the tensors have been there a short while ago, as the states
-// of a model that are input and output in turn, each of the places gets a graph of its own, while
+// touched. Where these are many, and the tensors were in the same places a short while ago, as the
+// states of a model that are input and output in turn, the places get a graph of their own, while
 // there is room. Nothing is captured: streams, those of other threads too, never know.
 //
 // A graph is a call's own while it uses it; a second one that comes in between has another arena,
@@ -72,8 +72,8 @@ int32_t RunBody(DeviceCall* call, void** closure, Recording* recording) {
   return status;
 }
 
-// A launch's arguments take the driver 0.4 us to change, a graph of a hundred launches some hundred
-// to make.
+// Launches whose arguments are changed rather than a graph made: each takes the driver 0.4 us, and
+// a graph of a hundred launches some hundred us.
 constexpr uint32_t kManyMoved = 8;
 
 uint64_t HashOf(const DeviceCall& call, void* const* slots, uint64_t count) {
@@ -91,7 +91,8 @@ bool HasRoom(const DeviceCall& call) {
   return call.module->num_graphs < kMostGraphs;
 }
 
-// Whether a call like this came not long ago without getting a graph; from now on one has.
+// Whether a call like this came not long ago without getting a graph of its own; from now on one
+// has.
 bool WasSeen(const DeviceCall& call, uint64_t hash) {
   DeviceModule* module = call.module;
   MutexLock guard(&module->lock);
@@ -217,7 +218,7 @@ int32_t RunThroughGraph(DeviceCall* call, void** closure) {
     if (!wanted) return RunBody(call, closure, nullptr);
   } else if (elsewhere && CountMoved(*graph, closure) >= kManyMoved) {
     wanted = HasRoom(*call) && WasSeen(*call, HashOf(*call, closure, all));
-    if (wanted) GiveBackGraph(call->module, graph);
+    if (wanted) GiveBackGraph(call->module, graph, false);
   }
   if (wanted) {
     int32_t status = 0;

@@ -57,12 +57,8 @@ DeviceGraph* TakeGraph(const DeviceCall& call, void* const* slots, uint64_t piec
     if (!buffers || HasBuffers(**at, buffers)) break;
   }
   if (!found) return nullptr;
-  DeviceGraph* graph = *found;
-  *found = graph->next;
-  graph->next = call.module->graphs;
-  call.module->graphs = graph;
-  graph->lent = true;
-  return graph;
+  (*found)->lent = true;
+  return *found;
 }
 
 bool HasBuffers(const DeviceGraph& graph, void* const* buffers) {
@@ -70,9 +66,15 @@ bool HasBuffers(const DeviceGraph& graph, void* const* buffers) {
                 graph.num_buffers * sizeof(void*)) == 0;
 }
 
-void GiveBackGraph(DeviceModule* module, DeviceGraph* graph) {
+void GiveBackGraph(DeviceModule* module, DeviceGraph* graph, bool used) {
   MutexLock guard(&module->lock);
   graph->lent = false;
+  if (!used) return;
+  DeviceGraph** at = &module->graphs;
+  while (*at != graph) at = &(*at)->next;
+  *at = graph->next;
+  graph->next = module->graphs;
+  module->graphs = graph;
 }
 
 void DiscardGraph(DeviceModule* module, DeviceGraph* graph) {

@@ -47,14 +47,15 @@ DeviceGraph* AllocateGraph(const DeviceCall& call, uint32_t slots, uint32_t buff
 /// where that is no error. The one used longest ago gives way.
 DeviceGraph* FinishGraph(const DeviceCall& call, DeviceGraph* graph, int32_t* out_status);
 
-/// Lends the graph for the slots, or of the piece; null where there is none that is free. Of several
-/// it is the one that has the tensors' addresses (null: whatever they are), else the one used
-/// longest ago.
+/// Lends the graph for the slots, or of the piece; null where there is none that is free. Of
+/// several it is the one that has the tensors' addresses (null: whatever they are), else the one
+/// used longest ago.
 DeviceGraph* TakeGraph(const DeviceCall& call, void* const* slots, uint64_t piece,
                        void* const* buffers);
 /// Whether these are the addresses that it has of the caller's tensors.
 bool HasBuffers(const DeviceGraph& graph, void* const* buffers);
-void GiveBackGraph(DeviceModule* module, DeviceGraph* graph);
+/// `used`: its call has launched it, now.
+void GiveBackGraph(DeviceModule* module, DeviceGraph* graph, bool used = true);
 /// Of a graph that its call has broken.
 void DiscardGraph(DeviceModule* module, DeviceGraph* graph);
 /// One that is not kept.

@@ -53,7 +53,7 @@ struct DeviceModule {
   DeviceArena* arenas;
   int64_t largest_arena;
   int64_t arena_limit;   // bytes of all arenas of one device; 0: none
-  uint64_t seen[kSeen];  // hashes of calls that got no graph, latest at next_seen - 1
+  uint64_t seen[kSeen];  // hashes of calls that got no graph of their own, latest at next_seen - 1
   uint32_t next_seen;
 };
 

@@ -80,6 +80,28 @@ TEST(DeviceCalls, TakeTensorsInTurn) {
   EXPECT_EQ(Count().graphs - graphs, 3u);
 }
 
+// More places than a module has room for: nodes are set as before.
+TEST(DeviceCalls, TakeTensorsInMoreTurnsThanThereAreGraphs) {
+  constexpr uint32_t kPlaces = 18;
+  Network net("manyturns", "1", "cuda -arch=sm_90", 9, Kind::kResidual);
+  std::vector<Tensor> x, y;
+  std::vector<Values> expected;
+  for (uint32_t seed = 0; seed < kPlaces; ++seed) {
+    const Values in = Inputs(1, seed);
+    x.push_back(OnDevice(in));
+    y.push_back(OnDevice(in));
+    expected.push_back(net.OnCpu(in));
+  }
+  const uint64_t graphs = Count().graphs;
+  for (int round = 0; round < 4; ++round) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      net.Into(x[i], y[i]);
+      EXPECT_TRUE(AreClose(Read(y[i]), expected[i])) << round << ' ' << i;
+    }
+  }
+  EXPECT_EQ(Count().graphs - graphs, 16u);
+}
+
 // Kernels that move vectors have another form for addresses that are multiples of those; a graph's
 // nodes change theirs with the tensors.
 TEST(DeviceCalls, TakeTensorsThatBeginAnywhere) {

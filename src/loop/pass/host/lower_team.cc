@@ -180,7 +180,7 @@ class TeamBody {
     if (!launch.place.IsHost()) return stmt;
     const KernelFacts& kernel = Facts(launch.kernel);
     effort_.parallel |= kernel.parallel;
-    TakesAlone(launch, kernel);
+    TakesAlone(launch);
     if (kernel.parallel) Widen(launch, kernel.team_width);
     Touched now;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
@@ -206,11 +206,12 @@ class TeamBody {
   }
 
   // Adds what the launch takes on one worker at the function's dims.
-  void TakesAlone(const Launch& launch, const KernelFacts& kernel) {
+  void TakesAlone(const Launch& launch) {
     const std::vector<int64_t> time = launch.attrs.GetInts(kAlone);
     Expr elements = IndexConst(0);
-    for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      if (!kernel.known || kernel.writes[i]) elements = elements + ElementsOf(*launch.buffers[i]);
+    for (const Region& r : launch.buffers) {
+      const Expr count = analyzer_.Simplify(ElementsOf(*r));
+      if (!AsInt(count)) elements = elements + count;
     }
     Expr& alone = effort_.alone;
     const bool known = alone && time.size() == 2 && (time[1] == 0 || IsOfDims(elements, fields_));
