@@ -7,6 +7,7 @@
 
 #include "graph/dims.h"
 #include "graph/edit.h"
+#include "ir/visit.h"
 #include "loop/workspace.h"
 
 namespace tenon::graph {
