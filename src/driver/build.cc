@@ -24,6 +24,7 @@
 #include "ir/visit.h"
 #include "loop/pass/host/lower_launches.h"
 #include "loop/pass/host/make_packed.h"
+#include "loop/pass/host/memory_apart.h"
 #include "loop/pass/host/time_launches.h"
 #include "loop/pass/packed_abi.h"
 #include "loop/print.h"
@@ -456,8 +457,13 @@ class Builder {
       built_.units.push_back({std::move(k.lowered), std::move(k.functions), target().IsDevice(),
                               built_.request.quickly});
     }
-    built_.units.push_back({built_.host, built_.emit.functions, false, /*quickly=*/true});
+    built_.units.push_back(
+        {built_.host, built_.emit.functions, false, IsHostCompiledQuickly(built_.host)});
   }
+
+  // Sizes, once a call: loops have left to host functions what they repeat. But where a call brings
+  // so many tensors that they are sorted, checking them is most of what it costs its caller.
+  static bool IsHostCompiledQuickly(const Module& host) { return !host.Find(kFindOverlap); }
 
   // The host functions' code with what is data of the library; of a module that is compiled
   // together, all code.
@@ -471,8 +477,7 @@ class Builder {
       options.functions.clear();
       module = built_.whole;
     } else {
-      // Sizes, once a call: loops have left to host functions what they repeat.
-      options.quickly = true;
+      options.quickly = IsHostCompiledQuickly(module);
     }
     if (target().IsDevice()) {
       std::erase_if(module.funcs,
