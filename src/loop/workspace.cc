@@ -59,4 +59,14 @@ bool IsOfDims(const Expr& e, const PrimFunc& func) {
   return known;
 }
 
+Expr ElementsOfOpenSize(std::span<const Region> args) {
+  Expr all = IndexConst(0);
+  for (const Region& r : args) {
+    Expr count = IndexConst(1);
+    for (const Range& range : r->ranges) count = count * range->extent;
+    if (!AsInt(Simplify(count))) all = all + count;
+  }
+  return all;
+}
+
 }  // namespace tenon

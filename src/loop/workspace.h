@@ -1,6 +1,8 @@
 // What launchers of a kernel must know: plan_storage notes it, as attributes.
 #pragma once
 
+#include <span>
+
 #include "loop/func.h"
 
 namespace tenon {
@@ -26,10 +28,11 @@ void SetTeamWidth(const Expr& width, PrimFunc* func);
 Expr TeamWidthOf(const PrimFunc& func);
 
 /// On a launch: what it takes on one worker by the cost model, in millionths of the time of a
-/// barrier: [at no elements, for each element of the memory of open size that it
-/// is given].
+/// barrier: [at no elements, for each element of the memory of open size that it is given].
 inline constexpr const char* kAlone = "alone";
 inline constexpr double kAloneUnits = 1e6;
+/// How many those elements are, of a launch's arguments.
+Expr ElementsOfOpenSize(std::span<const Region> args);
 
 /// Whether an expression has no other variables than the function's dims, and reads no memory.
 bool IsOfDims(const Expr& e, const PrimFunc& func);

@@ -407,7 +407,8 @@ Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::ve
     }
     Attrs attrs;
     attrs.Set("node", what);
-    if (kernel->algorithm) attrs.Set(kAlone, TimeAlone(region, args, *kernel, alone_));
+    if (auto time = TimeAlone(region, args, *kernel, alone_); !time.empty())
+      attrs.Set(kAlone, std::move(time));
     const Stmt here = Launch::Make(kernels_->Intern(*kernel, i == typical), args, kernel->sizes,
                                    place_, std::move(attrs));
     stmt = stmt ? If::Make(plan->variants[i].when, here, stmt) : here;

@@ -30,18 +30,11 @@ std::optional<AtSizes> PriceAt(const Graph& region, std::span<const Region> args
     vars[d.var.get()] = size;
   }
   const Graph g = SubstituteDims(region, sizes);
-  double elements = 0;
-  for (const Region& r : args) {
-    Expr count = IndexConst(1);
-    for (const auto& range : r->ranges) count = DimMul(count, range->extent);
-    if (AsInt(count)) continue;
-    const auto here = AsInt(SimplifyDim(Substitute(count, vars)));
-    if (!here) return std::nullopt;
-    elements += static_cast<double>(*here);
-  }
+  const auto elements = AsInt(SimplifyDim(Substitute(ElementsOfOpenSize(args), vars)));
+  if (!elements) return std::nullopt;
   const ops::Site site{g, ops::AnchorOf(g), machine};
   const double seconds = ops::PriceOf(*kernel.algorithm, site, kernel.point);
-  return AtSizes{elements, seconds / machine.barrier_seconds * kAloneUnits};
+  return AtSizes{static_cast<double>(*elements), seconds / machine.barrier_seconds * kAloneUnits};
 }
 
 int64_t Rounded(double units) {

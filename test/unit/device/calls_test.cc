@@ -51,26 +51,43 @@ TEST(DeviceCalls, AfterTheFirstAreOneLaunchEach) {
   EXPECT_TRUE(AreClose(Read(out), net.OnCpu(b)));
 }
 
+/// A network most of whose nodes have the caller's tensors, and several sets of these.
+class InTurn {
+ public:
+  InTurn(const std::string& name, uint32_t sets)
+      : net_(name, "1", "cuda -arch=sm_90", 9, Kind::kResidual) {
+    for (uint32_t seed = 0; seed < sets; ++seed) {
+      const Values in = Inputs(1, seed);
+      sets_.push_back({OnDevice(in), OnDevice(in), net_.OnCpu(in)});
+    }
+  }
+
+  /// A call with each set; what the driver was asked for.
+  std::string Round() {
+    TakeLog();
+    for (const Set& s : sets_) {
+      net_.Into(s.x, s.y);
+      EXPECT_TRUE(AreClose(Read(s.y), s.expected));
+    }
+    return TakeLog();
+  }
+
+ private:
+  struct Set {
+    Tensor x, y;
+    Values expected;
+  };
+  Network net_;
+  std::vector<Set> sets_;
+};
+
 // Where many nodes have the tensors, and these are in the same places in turn, there is a graph for
 // each of the places.
 TEST(DeviceCalls, TakeTensorsInTurn) {
-  Network net("turns", "1", "cuda -arch=sm_90", 9, Kind::kResidual);
-  std::vector<Tensor> x, y;
-  std::vector<Values> expected;
-  for (uint32_t seed = 0; seed < 3; ++seed) {
-    const Values in = Inputs(1, seed);
-    x.push_back(OnDevice(in));
-    y.push_back(OnDevice(in));
-    expected.push_back(net.OnCpu(in));
-  }
+  InTurn calls("turns", 3);
   const uint64_t graphs = Count().graphs;
   for (int round = 0; round < 4; ++round) {
-    TakeLog();
-    for (size_t i = 0; i < x.size(); ++i) {
-      net.Into(x[i], y[i]);
-      EXPECT_TRUE(AreClose(Read(y[i]), expected[i])) << round << ' ' << i;
-    }
-    const std::string log = TakeLog();
+    const std::string log = calls.Round();
     // At first arguments change: x of nine layers, and y. From the third round on nothing does.
     if (round == 0) EXPECT_EQ(CountOf(log, "cuGraphExecKernelNodeSetParams_v2"), 2 * 10) << log;
     if (round < 2) continue;
@@ -82,23 +99,9 @@ TEST(DeviceCalls, TakeTensorsInTurn) {
 
 // More places than a module has room for: nodes are set as before.
 TEST(DeviceCalls, TakeTensorsInMoreTurnsThanThereAreGraphs) {
-  constexpr uint32_t kPlaces = 18;
-  Network net("manyturns", "1", "cuda -arch=sm_90", 9, Kind::kResidual);
-  std::vector<Tensor> x, y;
-  std::vector<Values> expected;
-  for (uint32_t seed = 0; seed < kPlaces; ++seed) {
-    const Values in = Inputs(1, seed);
-    x.push_back(OnDevice(in));
-    y.push_back(OnDevice(in));
-    expected.push_back(net.OnCpu(in));
-  }
+  InTurn calls("manyturns", 18);
   const uint64_t graphs = Count().graphs;
-  for (int round = 0; round < 4; ++round) {
-    for (size_t i = 0; i < x.size(); ++i) {
-      net.Into(x[i], y[i]);
-      EXPECT_TRUE(AreClose(Read(y[i]), expected[i])) << round << ' ' << i;
-    }
-  }
+  for (int round = 0; round < 4; ++round) calls.Round();
   EXPECT_EQ(Count().graphs - graphs, 16u);
 }
 

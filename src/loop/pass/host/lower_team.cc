@@ -208,21 +208,11 @@ class TeamBody {
   // Adds what the launch takes on one worker at the function's dims.
   void TakesAlone(const Launch& launch) {
     const std::vector<int64_t> time = launch.attrs.GetInts(kAlone);
-    Expr elements = IndexConst(0);
-    for (const Region& r : launch.buffers) {
-      const Expr count = analyzer_.Simplify(ElementsOf(*r));
-      if (!AsInt(count)) elements = elements + count;
-    }
+    const Expr elements = ElementsOfOpenSize(launch.buffers);
     Expr& alone = effort_.alone;
     const bool known = alone && time.size() == 2 && (time[1] == 0 || IsOfDims(elements, fields_));
     alone = known ? analyzer_.Simplify(alone + IndexConst(time[0]) + elements * IndexConst(time[1]))
                   : nullptr;
-  }
-
-  static Expr ElementsOf(const RegionNode& region) {
-    Expr count = IndexConst(1);
-    for (const Range& r : region.ranges) count = count * r->extent;
-    return count;
   }
 
   // Where so many barriers take as long as one worker needs for the half of all launches that two
