@@ -118,8 +118,13 @@ struct Stretch {
 class Stretches {
  public:
   Stretches(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-            const Price& price, const Walk& walk)
-      : site_(site), point_(point), price_(price), walk_(walk), space_(algorithm.space(site)) {}
+            const Price& price, const Price& team_price, const Walk& walk)
+      : site_(site),
+        point_(point),
+        price_(price),
+        team_price_(team_price),
+        walk_(walk),
+        space_(algorithm.space(site)) {}
 
   std::vector<Stretch> operator()() {
     std::vector<Stretch> found;
@@ -142,7 +147,7 @@ class Stretches {
  private:
   double Seconds(const std::vector<SizedRegion>& sizes, const Point& point) const {
     double sum = 0;
-    for (const SizedRegion& s : sizes) sum += price_(s, point);
+    for (const SizedRegion& s : sizes) sum += team_price_(s, point);
     return sum;
   }
 
@@ -169,18 +174,31 @@ class Stretches {
 
   // The cheapest schedule for sizes from lo to hi; nullopt where it is not worth it.
   std::optional<Stretch> Best(int64_t lo, int64_t hi) const {
-    std::vector<SizedRegion> ends = {AtTypical(lo)};
+    std::vector<SizedRegion> ends = {At(lo, &Dim::Typical)};
     const int64_t last = UpTo(std::min(hi, std::max(lo, walk_.typical)));
-    if (lo < last) ends.push_back(AtTypical(last));
+    if (lo < last) ends.push_back(At(last, &Dim::Typical));
     const double now = Seconds(ends, point_);
     Stretch out{lo, hi, std::move(ends), point_, now, now};
+    std::vector<std::pair<double, Point>> good;  // as far as is known
     space_.ForEach([&](const Point& p) {
       if (LayoutOf(space_, p) != LayoutOf(space_, point_)) return;
       const double seconds = Seconds(out.sizes, p);
-      if (seconds >= out.least * (1 - 1e-9)) return;
-      out.least = seconds;
-      out.best = p;
+      if (seconds <= out.least * kLittle) good.emplace_back(seconds, p);
+      out.least = std::min(out.least, seconds);
     });
+    // Of those that are little worse, the cheapest where all else is small as well: calls of such
+    // sizes stay with one worker.
+    const SizedRegion small = At(lo, &Dim::LeastSome);
+    double least_small = 0;
+    const double most = out.least * kLittle;
+    for (auto& [seconds, p] : good) {
+      if (seconds > most) continue;
+      const double here = price_(small, p);
+      if (least_small > 0 && here >= least_small * (1 - 1e-9)) continue;
+      least_small = here;
+      out.least = seconds;
+      out.best = std::move(p);
+    }
     return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
   }
 
@@ -189,10 +207,10 @@ class Stretches {
     return walk_.least + (size - walk_.least) / walk_.step * walk_.step;
   }
 
-  // What is walked has this size, or a bit more where several dims make it; the rest is typical.
-  SizedRegion AtTypical(int64_t size) const {
+  // What is walked has this size, or a bit more where several dims make it; the rest are `others`.
+  SizedRegion At(int64_t size, int64_t (Dim::*others)() const) const {
     SizedRegion out;
-    for (const Dim& d : site_.region.dims) out.sizes.push_back(d.Typical());
+    for (const Dim& d : site_.region.dims) out.sizes.push_back((d.*others)());
     for (size_t k = walk_.dims.size(); k-- > 0;) {
       const size_t d = walk_.dims[k];
       const Dim& dim = site_.region.dims[d];
@@ -206,6 +224,7 @@ class Stretches {
   const ops::Site& site_;
   const Point& point_;
   const Price& price_;
+  const Price& team_price_;
   const Walk& walk_;
   const ops::Space space_;
 };
@@ -217,7 +236,7 @@ struct WalkStretches {
 
 // Those of the walk where most is gained.
 WalkStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& site,
-                            const Point& point, const Price& price) {
+                            const Point& point, const Price& price, const Price& team_price) {
   WalkStretches best;
   auto most = [](const std::vector<Stretch>& list) {
     double gain = 1;
@@ -225,7 +244,7 @@ WalkStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& si
     return gain;
   };
   for (const Walk& walk : WalksOf(site)) {
-    std::vector<Stretch> here = Stretches(algorithm, site, point, price, walk)();
+    std::vector<Stretch> here = Stretches(algorithm, site, point, price, team_price, walk)();
     if (most(here) > most(best.stretches)) best = {walk, std::move(here)};
   }
   return best;
@@ -414,17 +433,17 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
 }
 
 Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-                       const Price& price) {
+                       const Price& price, const Price& team_price) {
   const ops::Space space = algorithm.space(site);
-  WalkStretches best = BestStretches(algorithm, site, point, price);
+  WalkStretches best = BestStretches(algorithm, site, point, price, team_price);
   Point rest = point;
   if (!best.stretches.empty()) {
     const SizedRegion typical = ThreeSizes(site.region).back();
-    const double most = price(typical, point) * kLittle;
+    const double most = team_price(typical, point) * kLittle;
     const std::vector<Stretch> candidates = best.stretches;
     for (const Stretch& s : candidates) {
-      if (price(typical, s.best) > most) continue;
-      WalkStretches fewer = BestStretches(algorithm, site, s.best, price);
+      if (team_price(typical, s.best) > most) continue;
+      WalkStretches fewer = BestStretches(algorithm, site, s.best, price, team_price);
       if (fewer.stretches.size() >= best.stretches.size()) continue;
       best = std::move(fewer);
       rest = Point(s.best);

@@ -43,6 +43,7 @@ struct Shape {
   bool is_open = false;          // in an axis of space
   std::vector<int64_t> pads;
   int64_t tile = 0, down = 0, across = 0;  // tiles
+  int64_t most_rows = 1;                   // of tiles that a band can have
 };
 
 std::optional<Shape> ReadShape(const Site& site) {
@@ -57,6 +58,12 @@ std::optional<Shape> ReadShape(const Site& site) {
   s.tile = s.u[2] - 2;
   s.down = CeilDiv(s.y[2], s.tile);
   s.across = CeilDiv(s.y[3], s.tile);
+  // Where the number of rows is open, a band has as many as always fit: one, or two of an even number.
+  const Expr down = graph::DimCeilDiv(y.dims[2], IndexConst(s.tile));
+  while (2 * s.most_rows <= kMostRows &&
+         graph::ProveEqual(down % IndexConst(2 * s.most_rows), IndexConst(0)))
+    s.most_rows *= 2;
+  if (!s.is_open) s.most_rows = kMostRows;
   return s;
 }
 
@@ -78,7 +85,7 @@ Space SpaceOf(const Site& site) {
   // Open sizes cut bands and tiles where they end, along a row alone.
   const int64_t widest = MaxWidth(s.across, s.is_open, site.machine);
   const Expr rows =
-      space.Add({"band_rows", DivisorsOf(s.down, s.is_open ? 1 : kMostRows), false, false});
+      space.Add({"band_rows", DivisorsOf(s.down, s.most_rows), false, false});
   const Expr columns = space.Add(
       {"band_columns",
        s.is_open ? OneTo(std::min(s.across, kMostOpenColumns)) : DivisorsOf(s.across, s.across),
