@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "graph/conv_axis.h"
 #include "graph/dims.h"
+#include "ops/group.h"
 
 namespace tenon::ops {
 
@@ -33,6 +35,19 @@ std::optional<ConvGeometry> ReadConv(const Site& site) {
   if (std::any_of(c.pads.begin(), c.pads.end(), [](int64_t p) { return p < 0; }))
     return std::nullopt;
   return c;
+}
+
+TapRange TapsThatMeet(const Group& group, const ConvGeometry& c, size_t axis) {
+  TapRange out{0, c.w[axis + 2]};
+  const Site site = group.site();
+  const auto size = group.OnlySize(site.input(0).dims[axis + 2]);
+  const auto outputs = group.OnlySize(site.result().dims[axis + 2]);
+  if (!size || !outputs || c.pad_value != 0) return out;
+  const graph::ConvAxis at{*size,           *outputs,          c.w[axis + 2],
+                           c.strides[axis], c.dilations[axis], c.pads[axis]};
+  while (out.count > 1 && !at.Meets(out.first)) ++out.first, --out.count;
+  while (out.count > 1 && !at.Meets(out.first + out.count - 1)) --out.count;
+  return out;
 }
 
 bool IsDirectConv(const ConvGeometry& c) {

@@ -9,6 +9,8 @@
 
 namespace tenon::ops {
 
+class Group;
+
 struct ConvGeometry {
   std::vector<int64_t> x, w, y;  // dims of input, weights, result; open ones are the typical ones
   int64_t least_batch = 1;
@@ -28,6 +30,13 @@ struct ConvGeometry {
 /// Of a convolution with no negative pads, whose weights and channels are known; nullopt for any
 /// other node.
 std::optional<ConvGeometry> ReadConv(const Site& site);
+
+/// The taps along an axis of space that some output reads an element of the map at, as far as its
+/// size is known where the kernel is launched; what others read is zero.
+struct TapRange {
+  int64_t first = 0, count = 0;
+};
+TapRange TapsThatMeet(const Group& group, const ConvGeometry& c, size_t axis);
 
 /// Two axes of space, and one group or one channel per group: what the direct algorithms compute on
 /// channel blocks.

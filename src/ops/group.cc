@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "arith/analyzer.h"
 #include "graph/dims.h"
 #include "ir/visit.h"
 
@@ -255,13 +256,32 @@ Func WithUsedDims(const Func& func) {
   return fields.dims.size() == func->dims.size() ? func : PrimFunc::Make(std::move(fields));
 }
 
+const graph::Dim& Group::Here(const graph::Dim& dim) const {
+  for (const graph::Dim& d : request_.narrower) {
+    if (d.var == dim.var) return d;
+  }
+  return dim;
+}
+
+std::optional<int64_t> Group::OnlySize(const Expr& size) const {
+  if (const auto number = AsInt(size)) return number;
+  Analyzer analyzer;
+  for (const graph::Dim& dim : graph().dims) {
+    const graph::Dim& here = Here(dim);
+    analyzer.BindInterval(here.var, {here.min, here.max});
+  }
+  const Interval range = analyzer.ConstBounds(analyzer.Simplify(size));
+  return range.IsPoint() ? std::optional(range.min) : std::nullopt;
+}
+
 Expected<Kernel> Group::Finish() {
   std::vector<te::Tensor> outputs;
   for (size_t k = 0; k < outputs_.size(); ++k) outputs.push_back(StoreOutput(k));
   for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
   te::FuncOptions options;
   options.target = request_.machine->target;
-  for (const graph::Dim& d : graph().dims) {
+  for (const graph::Dim& dim : graph().dims) {
+    const graph::Dim& d = Here(dim);
     options.dims.push_back(d.var);
     options.ranges.push_back({d.min, d.max == graph::Dim::kNoMax ? -1 : d.max, d.step});
   }

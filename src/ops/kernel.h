@@ -23,6 +23,8 @@ struct KernelRequest {
   const graph::Graph* region;
   const Machine* machine;
   const graph::Plan* plan = nullptr;  // null: the definition
+  /// Dims of the region that only have some of their sizes where the kernel is launched.
+  std::vector<graph::Dim> narrower;
   /// Alignment of each region input and output in bytes: 64 between kernels, the element's size for
   /// arguments.
   std::vector<int64_t> input_align, output_align;

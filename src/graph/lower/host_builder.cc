@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "graph/dims.h"
 #include "graph/edit.h"
 #include "graph/lower/time_alone.h"
@@ -376,6 +377,27 @@ Status HostBuilder::LowerCopy(Frame* frame, ValueId from, const Slot& to, const 
   return LowerCopy(frame, value, IsKnownScalar(value) ? Slot{} : SlotOf(frame, from), to, part);
 }
 
+// The dims that only have some of their sizes where that holds.
+static std::vector<Dim> DimsWhere(const Graph& region, const Expr& when) {
+  Analyzer analyzer;
+  for (const Dim& d : region.dims) analyzer.BindInterval(d.var, {d.min, d.max});
+  analyzer.Assume(when);
+  std::vector<Dim> out;
+  for (Dim d : region.dims) {
+    const Interval range = analyzer.ConstBounds(d.var);
+    if (range.max < range.min || (range.min <= d.min && range.max >= d.max)) continue;
+    const auto up = [&](int64_t size) {
+      return d.min + (size - d.min + d.step - 1) / d.step * d.step;
+    };
+    const auto down = [&](int64_t size) { return d.min + (size - d.min) / d.step * d.step; };
+    const int64_t least = up(std::max(d.min, range.min)), most = down(std::min(d.max, range.max));
+    if (range.max < d.max) d.max = most;
+    d.min = least;
+    if (d.min <= d.max) out.push_back(std::move(d));
+  }
+  return out;
+}
+
 Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::vector<Slot>& inputs,
                                 const std::vector<Slot>& outputs, const std::string& what,
                                 const Plan* plan, const Region& part) {
@@ -392,7 +414,10 @@ Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::ve
   Stmt stmt;
   for (size_t i = count; i-- > 0;) {
     Plan variant = plan ? *plan : Plan{};
-    if (plan) variant.variants = {{plan->variants.back().when, plan->variants[i].schedule}};
+    if (plan) {
+      variant.variants = {{plan->variants.back().when, plan->variants[i].schedule}};
+      request.narrower = DimsWhere(region, plan->variants[i].when);
+    }
     request.plan = plan ? &variant : nullptr;
     request.name = NextName();
     Expected<ops::Kernel> kernel = ops::BuildKernel(request);

@@ -1,7 +1,6 @@
 #include "graph/pass/crop_conv.h"
 
-#include <algorithm>
-
+#include "graph/conv_axis.h"
 #include "graph/edit.h"
 #include "graph/pass/constants.h"
 #include "graph/pass/rewrite.h"
@@ -10,17 +9,8 @@ namespace tenon::graph {
 
 namespace {
 
-// A convolution along one axis.
-struct Axis {
-  int64_t size, outputs, taps, stride, dilation, begin, end;
-
-  // Whether the tap meets an element: some output reads 0 <= o · stride + tap · dilation - begin <
-  // size.
-  bool Meets(int64_t tap) const {
-    int64_t first = tap * dilation - begin;
-    int64_t o = first >= 0 ? 0 : (-first + stride - 1) / stride;
-    return o < outputs && o * stride + first < size;
-  }
+struct Axis : ConvAxis {
+  int64_t end;  // padding behind the map
 
   // Cuts taps off both ends; how many at the front.
   int64_t Crop() {
@@ -50,8 +40,8 @@ Expected<ValueId> Crop(Builder& b, Node conv) {
   if (strides.size() != n || dilations.size() != n || pads.size() != 2 * n) return kNoValue;
   std::vector<int64_t> starts(w->size(), 0), sizes = *w;
   for (size_t i = 0; i < n; ++i) {
-    Axis axis{(*x)[i + 2],  (*out)[i + 2], (*w)[i + 2], strides[i],
-              dilations[i], pads[i],       pads[n + i]};
+    Axis axis{{(*x)[i + 2], (*out)[i + 2], (*w)[i + 2], strides[i], dilations[i], pads[i]},
+              pads[n + i]};
     starts[i + 2] = axis.Crop();
     sizes[i + 2] = axis.taps;
     pads[i] = axis.begin;

@@ -76,14 +76,16 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
   std::vector<Expr> shape = op.out.dims;
   shape[1] = group.output(0).Padded(1);
   const DType wide = c.types.accumulator;
+  const TapRange down = TapsThatMeet(group, c, 0), across = TapsThatMeet(group, c, 1);
   return As(op.out.dtype, Read(te::Compute(op.name, shape, [&](const Indices& o) {
-              te::Axis kh = te::ReduceAxis("kh", IndexConst(c.w[2]));
-              te::Axis kw = te::ReduceAxis("kw", IndexConst(c.w[3]));
-              Expr h = o[2] * c.strides[0] + Expr(kh.var) * c.dilations[0] - c.pads[0];
-              Expr w = o[3] * c.strides[1] + Expr(kw.var) * c.dilations[1] - c.pads[1];
-              Expr product =
-                  CastExpr::Make(wide, op.in[0].at({o[0], o[1], h, w})) *
-                  CastExpr::Make(wide, op.in[1].at({o[1], IndexConst(0), kh.var, kw.var}));
+              te::Axis kh = te::ReduceAxis("kh", IndexConst(down.count));
+              te::Axis kw = te::ReduceAxis("kw", IndexConst(across.count));
+              const Expr tap_h = kh.var + IndexConst(down.first);
+              const Expr tap_w = kw.var + IndexConst(across.first);
+              Expr h = o[2] * c.strides[0] + tap_h * c.dilations[0] - c.pads[0];
+              Expr w = o[3] * c.strides[1] + tap_w * c.dilations[1] - c.pads[1];
+              Expr product = CastExpr::Make(wide, op.in[0].at({o[0], o[1], h, w})) *
+                             CastExpr::Make(wide, op.in[1].at({o[1], IndexConst(0), tap_h, tap_w}));
               return te::Sum(product, {kh, kw},
                              op.Has(2) ? CastExpr::Make(wide, op.in[2].at({o[1]})) : nullptr);
             })));

@@ -153,6 +153,8 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
     return i;
   };
   const Indices of_sums = together ? Indices{shape[0], shape[1], shape[2] * width} : in_sums(shape);
+  std::vector<TapRange> taps;
+  for (size_t i = 0; i < c.rank(); ++i) taps.push_back(TapsThatMeet(group, c, i));
   const te::Tensor sums = te::Compute(op.name, of_sums, [&](Indices o) {
     if (channels_last) std::rotate(o.begin() + 1, o.end() - 1, o.end());
     if (together) o = {o[0], o[1], o[2] / width, o[2] % width};
@@ -161,8 +163,8 @@ Operand Build(Group& group, const graph::Node& n, const Point& point) {
     const Expr channel = Expr(axes[0].var) * block + ci.var;
     Indices x = {o[0], channel}, w = {o[1], channel};
     for (size_t i = 0; i < c.rank(); ++i) {
-      axes.push_back(te::ReduceAxis(i + 1 < c.rank() ? "kh" : "kw", IndexConst(c.w[i + 2])));
-      const Expr tap = axes.back().var;
+      axes.push_back(te::ReduceAxis(i + 1 < c.rank() ? "kh" : "kw", IndexConst(taps[i].count)));
+      const Expr tap = axes.back().var + IndexConst(taps[i].first);
       x.push_back(o[i + 2] * c.strides[i] + tap * c.dilations[i] - c.pads[i]);
       w.push_back(tap);
     }

@@ -58,7 +58,8 @@ std::optional<Shape> ReadShape(const Site& site) {
   s.tile = s.u[2] - 2;
   s.down = CeilDiv(s.y[2], s.tile);
   s.across = CeilDiv(s.y[3], s.tile);
-  // Where the number of rows is open, a band has as many as always fit: one, or two of an even number.
+  // Where the number of rows is open, a band has as many as always fit: one, or two of an even
+  // number.
   const Expr down = graph::DimCeilDiv(y.dims[2], IndexConst(s.tile));
   while (2 * s.most_rows <= kMostRows &&
          graph::ProveEqual(down % IndexConst(2 * s.most_rows), IndexConst(0)))
@@ -84,8 +85,7 @@ Space SpaceOf(const Site& site) {
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, site.machine), 4), true, true});
   // Open sizes cut bands and tiles where they end, along a row alone.
   const int64_t widest = MaxWidth(s.across, s.is_open, site.machine);
-  const Expr rows =
-      space.Add({"band_rows", DivisorsOf(s.down, s.most_rows), false, false});
+  const Expr rows = space.Add({"band_rows", DivisorsOf(s.down, s.most_rows), false, false});
   const Expr columns = space.Add(
       {"band_columns",
        s.is_open ? OneTo(std::min(s.across, kMostOpenColumns)) : DivisorsOf(s.across, s.across),
