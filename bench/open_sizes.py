@@ -4,8 +4,8 @@
     bench/open_sizes.py --models DIR [--only NAME …] [--build build] [--threads 1 2] [--rounds 5]
 
 For each network one library with open sizes, and for each of some sizes one of its own; both are measured in turn in one
-run. Printed are the numbers of kernels, the medians of the rounds' p50 in µs, and open / fixed (below 1: the open one is
-faster); at the end, for each number of threads, the geometric mean and the largest ratio. DIR holds the networks with their
+run. Printed are the numbers of kernels, the medians of the rounds' p50 in µs, and open / fixed, the median of the rounds' own
+(below 1: the open one is faster); at the end, for each number of threads, the geometric mean and the largest ratio. DIR holds the networks with their
 weights; sizes that a model holds inside are opened first (test/models/open_model.py, which needs the Python package onnx).
 The detector is in the package rapidocr-onnxruntime 1.4.4; test/models/decoder_with_past.py writes the decoder.
 What the libraries compute is compared, too.
@@ -114,10 +114,11 @@ class Bench:
                 times = [(self.measure(own, inputs, threads), self.measure(library, inputs, threads))
                          for _ in range(self.options.rounds)]
                 was, now = (statistics.median(column) for column in zip(*times))
+                ratio = statistics.median(b / a for a, b in times)
                 said = " ".join(f"{k}={v}" for k, v in sizes.items())
                 print(f"{name:22s} {said:28s} threads {threads}  kernels {len(own_about['kernels']):3d} {len(about['kernels']):3d}  "
-                      f"fixed {was:10.2f} µs  open {now:10.2f} µs  open/fixed {now / was:.2f}", flush=True)
-                yield threads, now / was
+                      f"fixed {was:10.2f} µs  open {now:10.2f} µs  open/fixed {ratio:.2f}", flush=True)
+                yield threads, ratio
 
 
 def main():

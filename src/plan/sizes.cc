@@ -183,23 +183,31 @@ class Stretches {
     space_.ForEach([&](const Point& p) {
       if (LayoutOf(space_, p) != LayoutOf(space_, point_)) return;
       const double seconds = Seconds(out.sizes, p);
-      if (seconds <= out.least * kLittle) good.emplace_back(seconds, p);
-      out.least = std::min(out.least, seconds);
+      if (seconds < out.least * kLittle) good.emplace_back(seconds, p);
+      if (seconds >= out.least * (1 - 1e-9)) return;
+      out.least = seconds;
+      out.best = p;
     });
-    // Of those that are little worse, the cheapest where all else is small as well: calls of such
-    // sizes stay with one worker.
+    TakeBestWhereAllIsSmall(good, lo, &out);
+    return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+  // Of points that are little worse than the best, that which is best where all other dims are
+  // small as well. Calls of such sizes stay with one worker.
+  void TakeBestWhereAllIsSmall(const std::vector<std::pair<double, Point>>& points, int64_t lo,
+                               Stretch* out) const {
     const SizedRegion small = At(lo, &Dim::LeastSome);
-    double least_small = 0;
-    const double most = out.least * kLittle;
-    for (auto& [seconds, p] : good) {
+    if (small.sizes == out->sizes.front().sizes) return;
+    const double most = out->least * kLittle;
+    double least = price_(small, out->best);
+    for (const auto& [seconds, p] : points) {
       if (seconds > most) continue;
       const double here = price_(small, p);
-      if (least_small > 0 && here >= least_small * (1 - 1e-9)) continue;
-      least_small = here;
-      out.least = seconds;
-      out.best = std::move(p);
+      if (here >= least * (1 - 1e-9)) continue;
+      least = here;
+      out->least = seconds;
+      out->best = p;
     }
-    return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
   }
 
   // The largest size up to that.
