@@ -30,6 +30,7 @@
 #include <utility>
 
 #include "graph/dims.h"
+#include "ir/visit.h"
 #include "ops/micro_kernel.h"
 #include "plan/shape_weights.h"
 
@@ -58,11 +59,21 @@ std::vector<int64_t> LayoutOf(const ops::Space& space, const Point& point) {
   return out;
 }
 
-// What is walked: a dim, or the number of rows that several of them make.
+// What is walked: a dim, or the number of rows or of a map's positions that several of them make.
 struct Walk {
   std::vector<size_t> dims;  // of the region, from the outermost
   Expr number;
   int64_t least = 1, typical = 1, max = 1, step = 1;
+  bool is_square = false;  // all dims grow, and not the innermost first
+
+  // One dim more.
+  void Multiply(const Dim& dim, size_t place) {
+    number = number ? number * dim.var : Expr(dim.var);
+    dims.push_back(place);
+    least *= dim.LeastSome();
+    typical *= dim.Typical();
+    max = std::min(max * std::min(dim.max, Dim::kNoMax), Dim::kNoMax);
+  }
 };
 
 // The dim at `place` of its region.
@@ -88,21 +99,56 @@ std::optional<Walk> WalkOfRows(const ops::Site& site) {
     const auto dim = std::find_if(dims.begin(), dims.end(),
                                   [&](const Dim& d) { return d.var.get() == x[a].get(); });
     if (dim == dims.end() || dim->step != 1) return std::nullopt;
-    out.number = out.number ? out.number * dim->var : Expr(dim->var);
-    out.dims.push_back(static_cast<size_t>(dim - dims.begin()));
-    out.least *= dim->LeastSome();
-    out.typical *= dim->Typical();
-    out.max = std::min(out.max * std::min(dim->max, Dim::kNoMax), Dim::kNoMax);
+    out.Multiply(*dim, static_cast<size_t>(dim - dims.begin()));
   }
   return out.dims.size() > 1 ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// The only dim that a size follows from; nullopt where there are more, or none.
+std::optional<size_t> OnlyDimOf(const graph::Graph& region, const Expr& size) {
+  std::optional<size_t> only;
+  for (const size_t d : OpenDims(region)) {
+    if (!UsesVar(size, region.dims[d].var.get())) continue;
+    if (only) return std::nullopt;
+    only = d;
+  }
+  return only;
+}
+
+// The positions of feature maps whose height and width are open: a small image is small in both.
+std::optional<Walk> WalkOfPositions(const graph::Graph& region) {
+  std::vector<graph::ValueId> border = region.inputs;
+  border.insert(border.end(), region.outputs.begin(), region.outputs.end());
+  for (const graph::ValueId v : border) {
+    const graph::TensorType& type = region.type(v);
+    if (type.rank() != 4) continue;
+    const auto h = OnlyDimOf(region, type.dims[2]), w = OnlyDimOf(region, type.dims[3]);
+    if (!h || !w || h == w) continue;
+    Walk out;
+    for (const size_t d : {*h, *w}) {
+      out.Multiply(region.dims[d], d);
+      out.step *= region.dims[d].step;
+    }
+    out.is_square = true;
+    return out;
+  }
+  return std::nullopt;
 }
 
 std::vector<Walk> WalksOf(const ops::Site& site) {
   if (auto rows = WalkOfRows(site)) return {std::move(*rows)};
   std::vector<Walk> out;
-  for (const size_t d : OpenDims(site.region)) out.push_back(WalkOf(site.region.dims[d], d));
+  if (auto positions = WalkOfPositions(site.region)) out.push_back(std::move(*positions));
+  for (const size_t d : OpenDims(site.region)) {
+    const bool is_walked =
+        !out.empty() && std::count(out[0].dims.begin(), out[0].dims.end(), d) > 0;
+    if (!is_walked) out.push_back(WalkOf(site.region.dims[d], d));
+  }
   return out;
 }
+
+// The dim's smallest size of at least so much.
+int64_t SizeFrom(const Dim& d, int64_t size) { return SizeUpTo(d, size + d.step - 1); }
 
 // A stretch [lo, hi] of what is walked, and what is best there.
 struct Stretch {
@@ -219,10 +265,16 @@ class Stretches {
   SizedRegion At(int64_t size, int64_t (Dim::*others)() const) const {
     SizedRegion out;
     for (const Dim& d : site_.region.dims) out.sizes.push_back((d.*others)());
+    const double side =
+        std::sqrt(static_cast<double>(size) / static_cast<double>(walk_.least));  // of a square
     for (size_t k = walk_.dims.size(); k-- > 0;) {
       const size_t d = walk_.dims[k];
       const Dim& dim = site_.region.dims[d];
-      out.sizes[d] = std::clamp(size, dim.LeastSome(), dim.max);
+      const bool shares = walk_.is_square && k > 0;
+      const int64_t here =
+          shares ? std::llround(side * static_cast<double>(dim.LeastSome())) : size;
+      out.sizes[d] =
+          std::clamp(SizeFrom(dim, here - (shares ? dim.step / 2 : 0)), dim.LeastSome(), dim.max);
       size = (size + out.sizes[d] - 1) / out.sizes[d];
     }
     out.region = AtSizes(site_.region, SizesOf(site_.region, out.sizes));

@@ -377,23 +377,22 @@ Status HostBuilder::LowerCopy(Frame* frame, ValueId from, const Slot& to, const 
   return LowerCopy(frame, value, IsKnownScalar(value) ? Slot{} : SlotOf(frame, from), to, part);
 }
 
-// The dims that only have some of their sizes where that holds.
-static std::vector<Dim> DimsWhere(const Graph& region, const Expr& when) {
+// The dims that are at one end of their range wherever that holds.
+static std::vector<Dim> KnownWhere(const Graph& region, const Expr& when) {
   Analyzer analyzer;
   for (const Dim& d : region.dims) analyzer.BindInterval(d.var, {d.min, d.max});
-  analyzer.Assume(when);
   std::vector<Dim> out;
-  for (Dim d : region.dims) {
-    const Interval range = analyzer.ConstBounds(d.var);
-    if (range.max < range.min || (range.min <= d.min && range.max >= d.max)) continue;
-    const auto up = [&](int64_t size) {
-      return d.min + (size - d.min + d.step - 1) / d.step * d.step;
+  for (const Dim& d : region.dims) {
+    const auto never = [&](int64_t from, int64_t to) {
+      analyzer.BindInterval(d.var, {from, to});
+      return from <= to && analyzer.CanProve(Not(when));
     };
-    const auto down = [&](int64_t size) { return d.min + (size - d.min) / d.step * d.step; };
-    const int64_t least = up(std::max(d.min, range.min)), most = down(std::min(d.max, range.max));
-    if (range.max < d.max) d.max = most;
-    d.min = least;
-    if (d.min <= d.max) out.push_back(std::move(d));
+    if (never(d.min + d.step, d.max)) {
+      out.push_back({d.var, d.min, d.min, d.step});
+    } else if (never(d.min, d.max - d.step)) {
+      out.push_back({d.var, d.max, d.max, d.step});
+    }
+    analyzer.BindInterval(d.var, {d.min, d.max});
   }
   return out;
 }
@@ -416,7 +415,7 @@ Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::ve
     Plan variant = plan ? *plan : Plan{};
     if (plan) {
       variant.variants = {{plan->variants.back().when, plan->variants[i].schedule}};
-      request.narrower = DimsWhere(region, plan->variants[i].when);
+      request.narrower = KnownWhere(region, plan->variants[i].when);
     }
     request.plan = plan ? &variant : nullptr;
     request.name = NextName();
