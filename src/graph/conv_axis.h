@@ -6,10 +6,10 @@
 
 namespace tenon::graph {
 
-/// Output o reads element o · stride + tap · dilation - begin at each of its taps; beyond the map's
-/// `size` lies padding.
+/// Output o reads element o · stride + tap · dilation - begin at each tap; before and behind the
+/// `size` elements of the map lies padding.
 struct ConvAxis {
-  int64_t size, outputs, taps, stride, dilation, begin;
+  int64_t size = 0, outputs = 0, stride = 1, dilation = 1, begin = 0;
 
   /// Whether some output reads an element of the map at that tap.
   bool Meets(int64_t tap) const {

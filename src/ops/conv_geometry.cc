@@ -40,11 +40,14 @@ std::optional<ConvGeometry> ReadConv(const Site& site) {
 TapRange TapsThatMeet(const Group& group, const ConvGeometry& c, size_t axis) {
   TapRange out{0, c.w[axis + 2]};
   const Site site = group.site();
-  const auto size = group.OnlySize(site.input(0).dims[axis + 2]);
-  const auto outputs = group.OnlySize(site.result().dims[axis + 2]);
+  const auto size = group.KnownSize(site.input(0).dims[axis + 2]);
+  const auto outputs = group.KnownSize(site.result().dims[axis + 2]);
   if (!size || !outputs || c.pad_value != 0) return out;
-  const graph::ConvAxis at{*size,           *outputs,          c.w[axis + 2],
-                           c.strides[axis], c.dilations[axis], c.pads[axis]};
+  const graph::ConvAxis at{.size = *size,
+                           .outputs = *outputs,
+                           .stride = c.strides[axis],
+                           .dilation = c.dilations[axis],
+                           .begin = c.pads[axis]};
   while (out.count > 1 && !at.Meets(out.first)) ++out.first, --out.count;
   while (out.count > 1 && !at.Meets(out.first + out.count - 1)) --out.count;
   return out;

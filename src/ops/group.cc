@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "arith/analyzer.h"
 #include "graph/dims.h"
 #include "ir/visit.h"
 
@@ -256,22 +255,8 @@ Func WithUsedDims(const Func& func) {
   return fields.dims.size() == func->dims.size() ? func : PrimFunc::Make(std::move(fields));
 }
 
-const graph::Dim& Group::Here(const graph::Dim& dim) const {
-  for (const graph::Dim& d : request_.narrower) {
-    if (d.var == dim.var) return d;
-  }
-  return dim;
-}
-
-std::optional<int64_t> Group::OnlySize(const Expr& size) const {
-  if (const auto number = AsInt(size)) return number;
-  Analyzer analyzer;
-  for (const graph::Dim& dim : graph().dims) {
-    const graph::Dim& here = Here(dim);
-    analyzer.BindInterval(here.var, {here.min, here.max});
-  }
-  const Interval range = analyzer.ConstBounds(analyzer.Simplify(size));
-  return range.IsPoint() ? std::optional(range.min) : std::nullopt;
+std::optional<int64_t> Group::KnownSize(const Expr& size) const {
+  return AsInt(graph::SimplifyDim(Substitute(size, request_.known)));
 }
 
 Expected<Kernel> Group::Finish() {
@@ -280,8 +265,7 @@ Expected<Kernel> Group::Finish() {
   for (size_t k = 0; k < outputs_.size(); ++k) FillHalo(k, &outputs);
   te::FuncOptions options;
   options.target = request_.machine->target;
-  for (const graph::Dim& dim : graph().dims) {
-    const graph::Dim& d = Here(dim);
+  for (const graph::Dim& d : graph().dims) {
     options.dims.push_back(d.var);
     options.ranges.push_back({d.min, d.max == graph::Dim::kNoMax ? -1 : d.max, d.step});
   }

@@ -40,11 +40,9 @@ class Group {
 
   /// The node of the region that is the anchor; kNoNode for a group of element definitions only.
   graph::NodeId anchor() const { return anchor_; }
-  /// The dim as it is where the kernel is launched.
-  const graph::Dim& Here(const graph::Dim& dim) const;
-  /// The size that an expression over the dims has wherever the kernel is launched; nullopt where
-  /// there are several.
-  std::optional<int64_t> OnlySize(const Expr& size) const;
+  /// The number that an expression over the dims is wherever the kernel is launched; nullopt where it
+  /// may be several.
+  std::optional<int64_t> KnownSize(const Expr& size) const;
   /// True where that is a `call`, whose kernel is the function (called_function.h).
   bool CallsFunction() const;
   /// True where that is a `loop`, which is a kernel of its own kind (loop_kernel.h).

@@ -7,6 +7,7 @@
 
 #include "cost/machine.h"
 #include "graph/graph.h"
+#include "ir/visit.h"
 #include "loop/func.h"
 #include "ops/algorithm.h"
 #include "ops/storage.h"
@@ -23,8 +24,9 @@ struct KernelRequest {
   const graph::Graph* region;
   const Machine* machine;
   const graph::Plan* plan = nullptr;  // null: the definition
-  /// Dims of the region that only have some of their sizes where the kernel is launched.
-  std::vector<graph::Dim> narrower;
+  /// Dims of the region that have one size wherever the kernel is launched, as numbers. Algorithms may
+  /// leave out what is nothing then; loops, memory and the space are those of all sizes.
+  VarMap known;
   /// Alignment of each region input and output in bytes: 64 between kernels, the element's size for
   /// arguments.
   std::vector<int64_t> input_align, output_align;

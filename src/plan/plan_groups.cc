@@ -462,7 +462,7 @@ class Planner {
         known->emplace(KeyOf(group) + DataLayout(group, *option) + a.name, plan::Schedules());
     if (is_new)
       it->second = SchedulesFor(a, {group.region, group.anchor, machine_}, option->point,
-                                PriceOn(machine_, group, a), PriceOn(team_, group, a));
+                                PriceOn(team_, group, a));
     option->point = it->second.point;
     option->variants = it->second.variants;
   }

@@ -64,7 +64,7 @@ struct Walk {
   std::vector<size_t> dims;  // of the region, from the outermost
   Expr number;
   int64_t least = 1, typical = 1, max = 1, step = 1;
-  bool is_square = false;  // all dims grow, and not the innermost first
+  bool is_square = false;  // dims grow together, and not the innermost first
 
   // One dim more.
   void Multiply(const Dim& dim, size_t place) {
@@ -104,7 +104,7 @@ std::optional<Walk> WalkOfRows(const ops::Site& site) {
   return out.dims.size() > 1 ? std::optional(std::move(out)) : std::nullopt;
 }
 
-// The only dim that a size follows from; nullopt where there are more, or none.
+// The only open dim that a size is made of; nullopt where there are more, or none.
 std::optional<size_t> OnlyDimOf(const graph::Graph& region, const Expr& size) {
   std::optional<size_t> only;
   for (const size_t d : OpenDims(region)) {
@@ -164,13 +164,8 @@ struct Stretch {
 class Stretches {
  public:
   Stretches(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-            const Price& price, const Price& team_price, const Walk& walk)
-      : site_(site),
-        point_(point),
-        price_(price),
-        team_price_(team_price),
-        walk_(walk),
-        space_(algorithm.space(site)) {}
+            const Price& price, const Walk& walk)
+      : site_(site), point_(point), price_(price), walk_(walk), space_(algorithm.space(site)) {}
 
   std::vector<Stretch> operator()() {
     std::vector<Stretch> found;
@@ -193,7 +188,7 @@ class Stretches {
  private:
   double Seconds(const std::vector<SizedRegion>& sizes, const Point& point) const {
     double sum = 0;
-    for (const SizedRegion& s : sizes) sum += team_price_(s, point);
+    for (const SizedRegion& s : sizes) sum += price_(s, point);
     return sum;
   }
 
@@ -220,40 +215,19 @@ class Stretches {
 
   // The cheapest schedule for sizes from lo to hi; nullopt where it is not worth it.
   std::optional<Stretch> Best(int64_t lo, int64_t hi) const {
-    std::vector<SizedRegion> ends = {At(lo, &Dim::Typical)};
+    std::vector<SizedRegion> ends = {AtTypical(lo)};
     const int64_t last = UpTo(std::min(hi, std::max(lo, walk_.typical)));
-    if (lo < last) ends.push_back(At(last, &Dim::Typical));
+    if (lo < last) ends.push_back(AtTypical(last));
     const double now = Seconds(ends, point_);
     Stretch out{lo, hi, std::move(ends), point_, now, now};
-    std::vector<std::pair<double, Point>> good;  // as far as is known
     space_.ForEach([&](const Point& p) {
       if (LayoutOf(space_, p) != LayoutOf(space_, point_)) return;
       const double seconds = Seconds(out.sizes, p);
-      if (seconds < out.least * kLittle) good.emplace_back(seconds, p);
       if (seconds >= out.least * (1 - 1e-9)) return;
       out.least = seconds;
       out.best = p;
     });
-    TakeBestWhereAllIsSmall(good, lo, &out);
     return out.Gain() > kWorthIt ? std::optional(std::move(out)) : std::nullopt;
-  }
-
-  // Of points that are little worse than the best, that which is best where all other dims are
-  // small as well. Calls of such sizes stay with one worker.
-  void TakeBestWhereAllIsSmall(const std::vector<std::pair<double, Point>>& points, int64_t lo,
-                               Stretch* out) const {
-    const SizedRegion small = At(lo, &Dim::LeastSome);
-    if (small.sizes == out->sizes.front().sizes) return;
-    const double most = out->least * kLittle;
-    double least = price_(small, out->best);
-    for (const auto& [seconds, p] : points) {
-      if (seconds > most) continue;
-      const double here = price_(small, p);
-      if (here >= least * (1 - 1e-9)) continue;
-      least = here;
-      out->least = seconds;
-      out->best = p;
-    }
   }
 
   // The largest size up to that.
@@ -261,20 +235,19 @@ class Stretches {
     return walk_.least + (size - walk_.least) / walk_.step * walk_.step;
   }
 
-  // What is walked has this size, or a bit more where several dims make it; the rest are `others`.
-  SizedRegion At(int64_t size, int64_t (Dim::*others)() const) const {
+  // What is walked has this size, or a bit more where several dims make it; the rest is typical.
+  SizedRegion AtTypical(int64_t size) const {
     SizedRegion out;
-    for (const Dim& d : site_.region.dims) out.sizes.push_back((d.*others)());
+    for (const Dim& d : site_.region.dims) out.sizes.push_back(d.Typical());
     const double side =
         std::sqrt(static_cast<double>(size) / static_cast<double>(walk_.least));  // of a square
     for (size_t k = walk_.dims.size(); k-- > 0;) {
       const size_t d = walk_.dims[k];
       const Dim& dim = site_.region.dims[d];
-      const bool shares = walk_.is_square && k > 0;
-      const int64_t here =
-          shares ? std::llround(side * static_cast<double>(dim.LeastSome())) : size;
-      out.sizes[d] =
-          std::clamp(SizeFrom(dim, here - (shares ? dim.step / 2 : 0)), dim.LeastSome(), dim.max);
+      int64_t here = size;
+      if (walk_.is_square && k > 0)
+        here = std::llround(side * static_cast<double>(dim.LeastSome())) - dim.step / 2;
+      out.sizes[d] = std::clamp(SizeFrom(dim, here), dim.LeastSome(), dim.max);
       size = (size + out.sizes[d] - 1) / out.sizes[d];
     }
     out.region = AtSizes(site_.region, SizesOf(site_.region, out.sizes));
@@ -284,7 +257,6 @@ class Stretches {
   const ops::Site& site_;
   const Point& point_;
   const Price& price_;
-  const Price& team_price_;
   const Walk& walk_;
   const ops::Space space_;
 };
@@ -296,7 +268,7 @@ struct WalkStretches {
 
 // Those of the walk where most is gained.
 WalkStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& site,
-                            const Point& point, const Price& price, const Price& team_price) {
+                            const Point& point, const Price& price) {
   WalkStretches best;
   auto most = [](const std::vector<Stretch>& list) {
     double gain = 1;
@@ -304,7 +276,7 @@ WalkStretches BestStretches(const ops::Algorithm& algorithm, const ops::Site& si
     return gain;
   };
   for (const Walk& walk : WalksOf(site)) {
-    std::vector<Stretch> here = Stretches(algorithm, site, point, price, team_price, walk)();
+    std::vector<Stretch> here = Stretches(algorithm, site, point, price, walk)();
     if (most(here) > most(best.stretches)) best = {walk, std::move(here)};
   }
   return best;
@@ -493,17 +465,17 @@ std::vector<RankedPoint> RankPoints(const ops::Algorithm& algorithm, const ops::
 }
 
 Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site, const Point& point,
-                       const Price& price, const Price& team_price) {
+                       const Price& price) {
   const ops::Space space = algorithm.space(site);
-  WalkStretches best = BestStretches(algorithm, site, point, price, team_price);
+  WalkStretches best = BestStretches(algorithm, site, point, price);
   Point rest = point;
   if (!best.stretches.empty()) {
     const SizedRegion typical = ThreeSizes(site.region).back();
-    const double most = team_price(typical, point) * kLittle;
+    const double most = price(typical, point) * kLittle;
     const std::vector<Stretch> candidates = best.stretches;
     for (const Stretch& s : candidates) {
-      if (team_price(typical, s.best) > most) continue;
-      WalkStretches fewer = BestStretches(algorithm, site, s.best, price, team_price);
+      if (price(typical, s.best) > most) continue;
+      WalkStretches fewer = BestStretches(algorithm, site, s.best, price);
       if (fewer.stretches.size() >= best.stretches.size()) continue;
       best = std::move(fewer);
       rest = Point(s.best);

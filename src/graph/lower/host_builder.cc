@@ -20,6 +20,7 @@
 #include "loop/requirements.h"
 #include "loop/workspace.h"
 #include "plan/region.h"
+#include "plan/shape_weights.h"
 #include "support/strings.h"
 
 namespace tenon::graph {
@@ -377,20 +378,21 @@ Status HostBuilder::LowerCopy(Frame* frame, ValueId from, const Slot& to, const 
   return LowerCopy(frame, value, IsKnownScalar(value) ? Slot{} : SlotOf(frame, from), to, part);
 }
 
-// The dims that are at one end of their range wherever that holds.
-static std::vector<Dim> KnownWhere(const Graph& region, const Expr& when) {
+// The dims that are at one end of their range wherever that holds, as numbers.
+static VarMap KnownWhere(const Graph& region, const Expr& when) {
   Analyzer analyzer;
   for (const Dim& d : region.dims) analyzer.BindInterval(d.var, {d.min, d.max});
-  std::vector<Dim> out;
+  VarMap out;
   for (const Dim& d : region.dims) {
     const auto never = [&](int64_t from, int64_t to) {
       analyzer.BindInterval(d.var, {from, to});
       return from <= to && analyzer.CanProve(Not(when));
     };
+    const int64_t last = plan::SizeUpTo(d, d.max);
     if (never(d.min + d.step, d.max)) {
-      out.push_back({d.var, d.min, d.min, d.step});
-    } else if (never(d.min, d.max - d.step)) {
-      out.push_back({d.var, d.max, d.max, d.step});
+      out[d.var.get()] = IndexConst(d.min);
+    } else if (d.max != Dim::kNoMax && never(d.min, last - d.step)) {
+      out[d.var.get()] = IndexConst(last);
     }
     analyzer.BindInterval(d.var, {d.min, d.max});
   }
@@ -415,7 +417,7 @@ Status HostBuilder::LowerRegion(Frame* frame, const Graph& region, const std::ve
     Plan variant = plan ? *plan : Plan{};
     if (plan) {
       variant.variants = {{plan->variants.back().when, plan->variants[i].schedule}};
-      request.narrower = KnownWhere(region, plan->variants[i].when);
+      request.known = KnownWhere(region, plan->variants[i].when);
     }
     request.plan = plan ? &variant : nullptr;
     request.name = NextName();

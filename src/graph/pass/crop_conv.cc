@@ -10,7 +10,7 @@ namespace tenon::graph {
 namespace {
 
 struct Axis : ConvAxis {
-  int64_t end;  // padding behind the map
+  int64_t taps = 0, end = 0;  // end: padding behind the map
 
   // Cuts taps off both ends; how many at the front.
   int64_t Crop() {
@@ -40,7 +40,12 @@ Expected<ValueId> Crop(Builder& b, Node conv) {
   if (strides.size() != n || dilations.size() != n || pads.size() != 2 * n) return kNoValue;
   std::vector<int64_t> starts(w->size(), 0), sizes = *w;
   for (size_t i = 0; i < n; ++i) {
-    Axis axis{{(*x)[i + 2], (*out)[i + 2], (*w)[i + 2], strides[i], dilations[i], pads[i]},
+    Axis axis{{.size = (*x)[i + 2],
+               .outputs = (*out)[i + 2],
+               .stride = strides[i],
+               .dilation = dilations[i],
+               .begin = pads[i]},
+              (*w)[i + 2],
               pads[n + i]};
     starts[i + 2] = axis.Crop();
     sizes[i + 2] = axis.taps;

@@ -43,7 +43,6 @@ struct Shape {
   bool is_open = false;          // in an axis of space
   std::vector<int64_t> pads;
   int64_t tile = 0, down = 0, across = 0;  // tiles
-  int64_t most_rows = 1;                   // of tiles that a band can have
 };
 
 std::optional<Shape> ReadShape(const Site& site) {
@@ -58,13 +57,6 @@ std::optional<Shape> ReadShape(const Site& site) {
   s.tile = s.u[2] - 2;
   s.down = CeilDiv(s.y[2], s.tile);
   s.across = CeilDiv(s.y[3], s.tile);
-  // Where the number of rows is open, a band has as many as always fit: one, or two of an even
-  // number.
-  const Expr down = graph::DimCeilDiv(y.dims[2], IndexConst(s.tile));
-  while (2 * s.most_rows <= kMostRows &&
-         graph::ProveEqual(down % IndexConst(2 * s.most_rows), IndexConst(0)))
-    s.most_rows *= 2;
-  if (!s.is_open) s.most_rows = kMostRows;
   return s;
 }
 
@@ -79,13 +71,25 @@ int64_t Vectors(const Shape& s, const Machine& machine) {
   return CeilDiv(s.u[0], machine.Lanes(kF32));
 }
 
+// How many rows of tiles a band can have, so that bands end where the map does.
+std::vector<int64_t> RowsOfBands(const Site& site, const Shape& s) {
+  if (!s.is_open) return DivisorsOf(s.down, kMostRows);
+  const Expr down = graph::DimCeilDiv(site.result().dims[2], IndexConst(s.tile));
+  std::vector<int64_t> rows = {1};
+  while (2 * rows.back() <= kMostRows &&
+         graph::ProveEqual(down % IndexConst(2 * rows.back()), IndexConst(0))) {
+    rows.push_back(2 * rows.back());
+  }
+  return rows;
+}
+
 Space SpaceOf(const Site& site) {
   const Shape s = *ReadShape(site);
   Space space;
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, site.machine), 4), true, true});
   // Open sizes cut bands and tiles where they end, along a row alone.
   const int64_t widest = MaxWidth(s.across, s.is_open, site.machine);
-  const Expr rows = space.Add({"band_rows", DivisorsOf(s.down, s.most_rows), false, false});
+  const Expr rows = space.Add({"band_rows", RowsOfBands(site, s), false, false});
   const Expr columns = space.Add(
       {"band_columns",
        s.is_open ? OneTo(std::min(s.across, kMostOpenColumns)) : DivisorsOf(s.across, s.across),

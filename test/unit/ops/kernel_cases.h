@@ -55,7 +55,7 @@ struct Case {
   std::vector<testing::Dims> at = {{}};  // and what they are in runs
   graph::ExprAttrs exprs = {};
   size_t results = 1;
-  std::vector<graph::Dim> narrower = {};  // dims as they are where the kernel is launched
+  VarMap known = {};  // dims that have one size wherever the kernel is launched
 };
 
 inline graph::Graph RegionOf(const Case& c) {
@@ -92,14 +92,14 @@ inline graph::Graph Placed(graph::Graph region, const Algorithm& algorithm, cons
 /// anywhere.
 inline Expected<Kernel> Build(const graph::Graph& region, const graph::Plan* plan,
                               const Machine& machine = TestMachine(), int64_t align = 64,
-                              const std::vector<graph::Dim>& narrower = {}) {
+                              const VarMap& known = {}) {
   KernelRequest request;
   request.input_align.assign(region.inputs.size(), align);
   request.name = "k";
   request.region = &region;
   request.machine = &machine;
   request.plan = plan;
-  request.narrower = narrower;
+  request.known = known;
   return BuildKernel(request);
 }
 
@@ -221,14 +221,12 @@ inline void Check(const Case& c, const char* name, double tolerance = 0,
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
     const graph::Graph placed = Placed(region, *algorithm, point, machine);
     SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
-    Expected<Kernel> kernel = Build(placed, &plan, machine, 64, c.narrower);
+    Expected<Kernel> kernel = Build(placed, &plan, machine, 64, c.known);
     ASSERT_TRUE(kernel) << ToString(kernel.errors());
-    Expected<Kernel> for_all = Build(placed, &plan, machine);
-    ASSERT_TRUE(for_all) << ToString(for_all.errors());
     Expected<Schedule> scheduled = ScheduleKernel(*kernel, machine);
     ASSERT_TRUE(scheduled) << ToString(scheduled.errors());
-    if (!before || !StructuralEqual(before->func(), for_all->func))
-      before.emplace(ReferenceOf(*for_all));
+    if (!before || !StructuralEqual(before->func(), kernel->func))
+      before.emplace(ReferenceOf(*kernel));
     const Module lowered = Lowered(scheduled->module(), machine);
     for (const testing::Dims& dims : c.at) {
       EXPECT_TRUE(Alike(*before, scheduled->module(), tolerance, dims));

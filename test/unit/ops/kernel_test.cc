@@ -1,8 +1,6 @@
 // Kernels by their meaning: what the algorithms' schedules made and the passes lowered computes
 // what the unscheduled kernel does, for points all over each space, at sizes around the register
 // tile; and a trace replays to the kernel of every other point that agrees on what is structural.
-#include "ops/conv_geometry.h"
-#include "ops/group.h"
 #include "unit/ops/kernel_cases.h"
 
 namespace tenon::ops {
@@ -620,32 +618,6 @@ TEST(Kernel, ConvolutionOfOnePositionOfOpenMaps) {
   }
 }
 
-// Where a size is known, taps that meet nothing but borders are left out.
-TEST(Kernel, TapsThatMeetTheMap) {
-  using Range = std::pair<int64_t, int64_t>;
-  Case c = Conv(24, 24, 1, 5, 1, 2, 24);
-  c.dims = {{VarNode::Make("h"), 1, 8, 1}, {VarNode::Make("w"), 1, 8, 1}};
-  for (size_t i = 0; i < 2; ++i) c.inputs[0].dims[i + 2] = c.dims[i].var;
-  const graph::Graph region = RegionOf(c);
-  const auto taps = [&](std::vector<graph::Dim> narrower, size_t axis) {
-    KernelRequest request;
-    request.region = &region;
-    request.machine = &TestMachine();
-    request.input_align.assign(region.inputs.size(), 64);
-    request.narrower = std::move(narrower);
-    const Group group(request);
-    const TapRange range = TapsThatMeet(group, *ReadConv(group.site()), axis);
-    return Range(range.first, range.count);
-  };
-  const Var h = c.dims[0].var;
-  EXPECT_EQ(taps({{h, 1, 1, 1}}, 0), Range(2, 1));
-  EXPECT_EQ(taps({{h, 2, 2, 1}}, 0), Range(1, 3));
-  EXPECT_EQ(taps({{h, 3, 3, 1}}, 0), Range(0, 5));
-  EXPECT_EQ(taps({{h, 1, 2, 1}}, 0), Range(0, 5));
-  EXPECT_EQ(taps({{h, 1, 1, 1}}, 1), Range(0, 5));
-  EXPECT_EQ(taps({}, 0), Range(0, 5));
-}
-
 // Squares of one tile or less, of several, and of more than a band.
 TEST_F(WinogradConvolution, OpenImages) {
   for (int64_t tile : {2, 4}) {
@@ -666,10 +638,6 @@ TEST_F(WinogradConvolution, OpenImagesOfPairsOfRows) {
   c.inputs[0].dims[3] = c.dims[1].var;
   c.at = {{{"m", 1}, {"n", 1}}, {{"m", 1}, {"n", 13}}, {{"m", 3}, {"n", 39}}};
   const Machine& machine = TestMachine();
-  Check(c, "winograd_conv", 1e-6, machine, 1,
-        [](const Point& p) { return ValueOf(p, "band_rows") == 2; });
-  c.narrower = {{c.dims[0].var, 1, 1, 1}};
-  c.at.pop_back();
   Check(c, "winograd_conv", 1e-6, machine, 1,
         [](const Point& p) { return ValueOf(p, "band_rows") == 2; });
 }
