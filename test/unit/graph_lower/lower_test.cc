@@ -116,6 +116,42 @@ TEST(Lower, VariantsAreBranches) {
   }
 }
 
+// Kernels for one size of the map, at either end of its range, leave out taps that meet nothing.
+TEST(Lower, VariantsOfOneSizeKnowIt) {
+  Graph g = Passed(R"(graph @g<h: 1..=4 step 2>(%0 "x": f32[1, 16, h, 8]) {
+  %1: f32[1, 1, 1, 1] = const [1]
+  %2 "w": f32[16, 1, 7, 1] = expand(%1) {shape: [16, 1, 7, 1]}
+  %3: f32[1, 16, h, 8] = conv(%0, %2) {group: 16, pads: [3, 0, 3, 0]}
+  return %3 "y"
+})",
+                   {"plan_groups"});
+  const Expr h = g.dims[0].var;
+  const auto conv = std::find_if(g.nodes.begin(), g.nodes.end(),
+                                 [](const Node& n) { return n.op == OpKind::kConv; });
+  ASSERT_NE(conv, g.nodes.end());
+  Plan plan = *conv->plan;
+  ASSERT_EQ(plan.algorithm, "depthwise_conv");
+  const Variant all = plan.variants.back();
+  // Sizes are 1 and 3; the last condition says nothing.
+  plan.variants = {{Le(h, IndexConst(2)), all.schedule},
+                   {Le(IndexConst(3), h), all.schedule},
+                   {Lt(h * h, IndexConst(17)), all.schedule},
+                   all};
+  conv->plan = std::make_shared<const Plan>(std::move(plan));
+  const LoweredNetwork network = MustLower(g);
+  std::vector<std::string> taps;
+  for (const std::string& name : Launches(network.module, "main")) {
+    const std::string text = Print(network.module.Find(name));
+    if (text.find("fma") == std::string::npos && text.find(" * in1") == std::string::npos) continue;
+    for (const char* count : {"0..7", "0..5"}) {
+      if (text.find(count) != std::string::npos) taps.emplace_back(count);
+    }
+    taps.emplace_back("kernel");
+  }
+  EXPECT_EQ(taps, (std::vector<std::string>{"kernel", "0..5", "kernel", "0..7", "kernel", "0..7",
+                                            "kernel"}));
+}
+
 TEST(Lower, VariantsThatDoNotFitAreErrors) {
   Expected<LoweredNetwork> network =
       Lower(Passed(R"(graph @g<m: 1..=20>(%0 "x": f32[m, 8], %1 "w": f32[8, 2]) {
