@@ -2,7 +2,7 @@
 """How good kernels are without trials and after a few, against the best of their spaces.
 
     bench/tuning_suite.py [--suite FILE] [--build build] [--target T] [--folder DIR] [--after-others]
-                          [--trials 64] [--exhaustive 1000] [--only WORD] [--part 0:40] [--profile P]
+                          [--trials 64] [--exhaustive 1000] [--only WORD] [--part 0:40] [--rows 0:5] [--profile P]
 
 Every kernel of bench/tuning_suite.txt, or of another FILE (tuning_suite_gpu.txt has those for GPUs), is tuned into an empty log with --trials
 candidates, failures included. Then its space is tried: equal loop IR counts once; up to --exhaustive points all of them, else so many, a quarter of them leaders
@@ -165,6 +165,7 @@ def main():
     parser.add_argument("--after-others", action="store_true", help="a column after what the other kernels of --part have taught")
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0:40", help="kernels of these numbers, as 0:20")
+    parser.add_argument("--rows", default="", help="of --part, the kernels whose spaces are tried here; other processes may do others in the same --folder at the same time")
     parser.add_argument("--folder", type=pathlib.Path, help="keeps logs and rows; what it has is not measured again")
     parser.add_argument("--profile", default="")
     parser.add_argument("--noisy", type=float, default=0.03)
@@ -180,7 +181,7 @@ def main():
 
 def conditions(args):
     """Rows that were measured under others are not taken for these."""
-    return {k: str(v) for k, v in vars(args).items() if k not in ("only", "part", "folder", "json", "noisy", "build")}
+    return {k: str(v) for k, v in vars(args).items() if k not in ("only", "part", "rows", "folder", "json", "noisy", "build")}
 
 
 def run(args):
@@ -193,7 +194,10 @@ def run(args):
                 logs[number] = args.folder / f"{number}.few.log"
     rows = []
     print(f"{'kernel':<44} {'points':>6} {'equal once':>10} {'tried':>6} {'µs':>10} {'0':>7} {'few':>7} {'after':>7} {'noise':>7} {'failed':>6}  without trials | best")
+    first, end = map(int, (args.rows or args.part).split(":"))
     for number, (name, text) in suite.items():
+        if not first <= number < end:
+            continue
         kept = args.folder / f"{number}.row.json"
         try:
             done = json.loads(kept.read_text()) if kept.exists() else None
