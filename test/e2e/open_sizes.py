@@ -154,7 +154,7 @@ class OpenSizes(OnnxCase):
         self.check_kernels(self.path("fire.onnx"), library, {"x": "16x3x31x31"})
 
     def test_maps_smaller_than_windows(self):
-        """Of kernels for the smallest sizes, which leave out taps that meet nothing, and of all others."""
+        """Kernels for the smallest sizes may leave out taps that meet nothing; those for others may not."""
         weight = lambda *shape: (self.random.standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype(np.float32)
         nodes = [node("Conv", ["x", "a"], ["c"], pads=[2] * 4, strides=[2, 2]), node("Relu", ["c"], ["r"]),
                  node("Conv", ["r", "b"], ["d"], pads=[2] * 4, group=48), node("Conv", ["d", "e"], ["y"], pads=[1] * 4, strides=[2, 2])]
@@ -162,8 +162,7 @@ class OpenSizes(OnnxCase):
         model = helper.make_model(graph(nodes, [info("x", FLOAT, 1, 48, "h", "w")], [info("y", FLOAT, 1, 24, "p", "q")], weights),
                                   opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.save(model, self.path("small.onnx"))
-        library = self.build_open(self.path("small.onnx"), {"x": "1x48xh[2..64 step 2]xw[1..64]"}, "open.so", "--emit", "loop")
-        self.assertIn("h: 2..=2", (self.dir / "open.so.loop.txt").read_text())
+        library = self.build_open(self.path("small.onnx"), {"x": "1x48xh[2..64 step 2]xw[1..64]"}, "open.so")
         draw = lambda h, w: {"x": self.random.standard_normal((1, 48, h, w)).astype(np.float32)}
         self.check(self.path("small.onnx"), library, [draw(h, w) for h in (2, 4, 6, 64) for w in (1, 2, 3, 17, 64)])
 
