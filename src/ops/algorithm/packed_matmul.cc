@@ -174,16 +174,15 @@ WorkDescription Work(const Site& site, const Point& point) {
   return work;
 }
 
-// A dot product knows no masks: columns that fill the last panel are computed, and not stored.
+// Columns that fill the last panel are computed, and not stored: a dot product knows no masks, and
+// others would have them in their innermost loop.
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
   const ProductShape s = *ReadProductOfRows(group.site());
   const MicroKernel kernel = *FindKernel(group.site(), s);
   std::vector<Expr> dims = s.ResultDims(op.out.dims);
-  if (!kernel.IsPlain()) {
-    const int64_t panel = ValueOf(point, "nv") * kernel.lanes();
-    dims.back() = IndexConst(CeilDiv(s.n, panel) * panel);
-  }
+  const int64_t panel = ValueOf(point, "nv") * kernel.lanes();
+  dims.back() = IndexConst(CeilDiv(s.n, panel) * panel);
   const int64_t depth = CeilDiv(s.k, kernel.depth()) * kernel.depth();
   group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
   const DType wide = s.types.accumulator;
@@ -226,6 +225,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kPackedMatMul;
 const Algorithm kPackedMatMul = {"packed_matmul", kOps,       IsFor, SpaceOf, Wants, Work,
-                                 Build,           ScheduleIt, 4};
+                                 Build,           ScheduleIt, 5};
 
 }  // namespace tenon::ops

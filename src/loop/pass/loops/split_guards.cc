@@ -406,14 +406,89 @@ class GuardSplitter final : public ScopedRewriter {
     return kind == kInterior ? VisitStmt(part) : Children(part);
   }
 
+  // The statement where the condition does not hold. `e < c`, with an e of c at most: there e is c,
+  // and guards that speak of it need not know where the loop is.
+  Stmt WhereNot(const Expr& condition, const Stmt& stmt) {
+    const auto* less = As<Binary>(condition);
+    const auto most = less && less->op == BinaryOp::kLt ? AsInt(less->rhs) : std::nullopt;
+    if (!most || !IsA<Binary>(less->lhs) || analyzer_.ConstBounds(less->lhs).max != *most)
+      return stmt;
+    return PostOrderRewrite(stmt, [&](const NodeRef& n) -> NodeRef {
+      const auto* e = As<Binary>(n);
+      const bool same = e && e->op == As<Binary>(less->lhs)->op && StructuralEqual(n, less->lhs);
+      return same ? NodeRef(less->rhs) : n;
+    });
+  }
+
+  // Where the guard holds, as a condition on a parallel loop's variable.
+  Expr Holds(const For& loop, const Guard& g) {
+    const bool numbers = !g.IsCurved() && IsConstant(g.lo) && IsConstant(g.hi);
+    return analyzer_.Simplify(!numbers ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
+  }
+
+  // Those that hold under this condition, or, with `others`, the rest.
+  std::vector<Guard> HoldingWhere(const For& loop, std::vector<Guard> guards, const Expr& condition,
+                                  bool others) {
+    std::erase_if(guards, [&](const Guard& g) {
+      return StructuralEqual(Holds(loop, g), condition) == others;
+    });
+    return guards;
+  }
+
+  // A loop over tiles that end two axes has tiles cut short along one of them, along the other, and
+  // along both. Each has a version where a guard that one test for both leaves would stand in a
+  // loop over steps. Null where the loop is not such a one.
+  Stmt VersionByTwo(const For& loop, const std::vector<Guard>& guards) {
+    const Expr first = Holds(loop, guards[0]);
+    const std::vector<Guard> others = HoldingWhere(loop, guards, first, true);
+    if (others.empty() || !AnyInSerialLoop(loop.body, guards)) return nullptr;
+    const Expr second = Holds(loop, others[0]);
+    const bool curved = guards[0].IsCurved() || others[0].IsCurved();
+    const bool two = HoldingWhere(loop, others, second, true).empty();
+    if (!curved || !two || stmts_ + 4 * CountStmts(loop.body) > max_stmts_) return nullptr;
+    const auto by_first = [&](const Stmt& body, bool is_edge) {
+      const Stmt rest = WithBody(loop, body);
+      loops_.erase(loop.var.get());  // for guards, it is around no place yet
+      const std::vector<Guard> left =
+          HoldingWhere(loop, GuardsOf(*As<For>(rest), true), first, false);
+      loops_.insert(loop.var.get());
+      const bool outer_edge = std::exchange(in_edge_, in_edge_ || is_edge);
+      const Stmt out = BodyOf(Version(*As<For>(rest), left));
+      in_edge_ = outer_edge;
+      return out;
+    };
+    const Stmt copy = FreshCopy(loop.body, {}, &names_);
+    stmts_ += CountStmts(copy);
+    const Stmt inside = by_first(Decide(loop.body, AllTrue(others)), false);
+    const Stmt outside = by_first(copy, true);
+    return WithBody(loop, If::Make(second, inside, outside));
+  }
+
+  static bool AnyInSerialLoop(const Stmt& body, const std::vector<Guard>& guards) {
+    std::unordered_set<const Node*> comparisons;
+    for (const Guard& g : guards) comparisons.insert(g.comparison);
+    bool found = false;
+    PreOrder(body, [&](const NodeRef& n) {
+      const auto* loop = As<For>(n);
+      if (loop && loop->for_kind == ForKind::kSerial) {
+        PreOrder(loop->body, [&](const NodeRef& inner) {
+          found |= comparisons.contains(inner.get());
+          return !found;
+        });
+      }
+      return !found;
+    });
+    return found;
+  }
+
+  static Stmt BodyOf(const Stmt& loop) { return loop ? As<For>(loop)->body : nullptr; }
+
   // Where not all guards hold, the first one may be false for the whole body (an operand of several
   // that lie behind each other, each in whole tiles): then what is left is looked at again.
   Stmt Version(const For& loop, const std::vector<Guard>& guards) {
+    if (Stmt by_two = VersionByTwo(loop, guards)) return by_two;
     std::vector<Expr> hold;
-    for (const Guard& g : guards) {
-      const bool numbers = !g.IsCurved() && IsConstant(g.lo) && IsConstant(g.hi);
-      hold.push_back(!numbers ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
-    }
+    for (const Guard& g : guards) hold.push_back(Holds(loop, g));
     Expr all = analyzer_.Simplify(Conjunction(hold));
     Stmt inside = Decide(loop.body, AllTrue(guards));
     if (IsOne(all)) return Children(WithBody(loop, inside));
@@ -425,7 +500,7 @@ class GuardSplitter final : public ScopedRewriter {
       if (apart && g.may && StructuralEqual(all, analyzer_.Simplify(g.may)))
         known[g.comparison] = false;
     }
-    Stmt edge = Decide(loop.body, known);
+    Stmt edge = WhereNot(all, Decide(loop.body, known));
     edge = FreshCopy(edge, {}, &names_);
     stmts_ += CountStmts(edge);
     inside = Under(loop, inside);
@@ -443,8 +518,7 @@ class GuardSplitter final : public ScopedRewriter {
     if (stmts_ + 2 * CountStmts(body) <= max_stmts_) guards = GuardsOf(*As<For>(rest), true);
     loops_.insert(loop.var.get());
     if (guards.empty()) return InEdge(loop, body);
-    const Stmt out = Version(*As<For>(rest), guards);
-    return out ? As<For>(out)->body : nullptr;
+    return BodyOf(Version(*As<For>(rest), guards));
   }
 
   Stmt InEdge(const For& loop, const Stmt& body) {
