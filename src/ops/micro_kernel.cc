@@ -11,10 +11,14 @@
 
 namespace tenon::ops {
 
-StorageDesc MicroKernel::Panels(bool transposed, int64_t vectors) const {
-  const int columns = transposed ? 0 : 1, k = 1 - columns;
+StorageDesc MicroKernel::Panels(bool transposed, int64_t vectors, int lead) const {
+  const int columns = lead + (transposed ? 0 : 1), k = lead + (transposed ? 1 : 0);
   StorageDesc d;
-  if (!transposed) d.order = {1, 0};
+  if (!transposed) {
+    d.order.resize(static_cast<size_t>(lead));
+    std::iota(d.order.begin(), d.order.end(), 0);
+    d.order.insert(d.order.end(), {columns, k});
+  }
   const bool nested = depth() > group;  // a step reads several groups of k one after another
   if (!nested || vectors > 1) d.blocks.push_back({columns, vectors * lanes()});
   if (nested) {
@@ -123,27 +127,42 @@ te::Indices ProductShape::RowsOf(const te::Indices& row, const std::vector<Expr>
   return {Linearize(row, {dims.begin(), dims.end() - 1})};
 }
 
-std::optional<ProductShape> ReadProduct(const Site& site) {
+// Of operands whose last two dims are those of matrices.
+static std::optional<ProductShape> ReadMatrices(const Site& site) {
   const Attrs& attrs = site.node().attrs;
-  if (site.input(0).rank() < 2 || site.input(1).rank() != 2 || !AreNumbers(site.input(1)) ||
-      attrs.Get<bool>("trans_a", false)) {
+  const graph::TensorType &x = site.input(0), &w = site.input(1);
+  if (x.rank() < 2 || !AreNumbers(w, w.dims.size() - 2) || attrs.Get<bool>("trans_a", false))
     return std::nullopt;
-  }
-  const std::vector<int64_t> a = site.Sizes(site.input(0)), b = site.Sizes(site.input(1));
+  const std::vector<int64_t> a = site.Sizes(x), b = site.Sizes(w);
   ProductShape s;
-  s.a = site.input(0).dtype;
-  s.b = site.input(1).dtype;
+  s.a = x.dtype;
+  s.b = w.dtype;
   const auto types = graph::ContractionTypesOf(s.a, s.b, attrs);
   if (!types) return std::nullopt;
   s.types = *types;
   s.trans_b = attrs.Get<bool>("trans_b", false);
   s.lead.assign(a.begin(), a.end() - 2);
   s.m = a[a.size() - 2];
-  s.n = b[s.trans_b ? 0 : 1];
-  s.k = b[s.trans_b ? 1 : 0];
-  s.least = site.LeastSizes(site.input(0));
+  s.n = b[b.size() - (s.trans_b ? 2 : 1)];
+  s.k = b[b.size() - (s.trans_b ? 1 : 2)];
+  s.least = site.LeastSizes(x);
   s.least.pop_back();
   if (s.n < 2) return std::nullopt;
+  return s;
+}
+
+std::optional<ProductShape> ReadProduct(const Site& site) {
+  return site.input(1).rank() == 2 ? ReadMatrices(site) : std::nullopt;
+}
+
+std::optional<ProductShape> ReadBatchedProduct(const Site& site) {
+  const graph::TensorType &x = site.input(0), &w = site.input(1);
+  if (w.rank() < 3 || w.rank() != x.rank()) return std::nullopt;
+  for (size_t i = 0; i + 2 < x.dims.size(); ++i) {
+    if (!graph::ProveEqual(x.dims[i], w.dims[i])) return std::nullopt;
+  }
+  std::optional<ProductShape> s = ReadMatrices(site);
+  if (s) s->batched = true;
   return s;
 }
 

@@ -34,7 +34,7 @@ struct MicroKernel {
 
   /// The storage of b, [k, n] or transposed [n, k], in panels of `vectors` times the lanes that are
   /// read in one piece along k; padding is zero.
-  StorageDesc Panels(bool transposed, int64_t vectors) const;
+  StorageDesc Panels(bool transposed, int64_t vectors, int lead = 0) const;
   /// The storage of a, [..., m, k], whose rows end in zeros up to a whole step, and which has zero
   /// rows up to whole tiles of `row_tiles` times the kernel's.
   StorageDesc Rows(const std::vector<Expr>& dims, int64_t row_tiles) const;
@@ -57,6 +57,7 @@ MicroKernel KernelOf(const Machine& machine, const std::string& row, DType acc);
 struct ProductShape {
   std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
   bool together = false;      // m counts the rows of all of them, and lead is empty
+  bool batched = false;       // each leading place has a second operand of its own
   int64_t m = 0, n = 0, k = 0;
   bool trans_b = false;
   std::vector<int64_t> least;  // of lead and m
@@ -75,6 +76,8 @@ struct ProductShape {
 };
 /// Nullopt for any other node, and for a single column, which has no lanes.
 std::optional<ProductShape> ReadProduct(const Site& site);
+/// The same of products whose second operands have the leading dims of the first: batched.
+std::optional<ProductShape> ReadBatchedProduct(const Site& site);
 /// Whether rows of the first operand are taken one after another, whichever axes they stand on. A
 /// tile of rows ends where its axis does, so that is for axes that may end soon: one row in each of
 /// several places (197 x 1 rows fill tiles that one row does not), or sizes that only the call

@@ -1,11 +1,11 @@
-// Matrix product with a packed second operand (Goto's scheme as in BLIS): panels of nv vectors of
-// columns, contiguous along k, made ahead from constant weights; rows of the first operand are read
-// in place by broadcast. A block of rows meets each panel in turn. One of the two, the block or a
-// panel, stays in the second-level cache, and the other is streamed: where k is long, a few rows
-// fill that cache, and panels would come from farther at every few tiles. What multiplies is a
-// micro-kernel of vectors: multiply-adds of one element of k, or dot products of a few neighbours,
-// for which both operands are padded along k to whole steps. Hints ask for the next panel
-// meanwhile.
+// Matrix product with a packed second operand (Goto's scheme as in BLIS), or one for each leading
+// place: panels of nv vectors of columns, contiguous along k, made ahead from constant weights;
+// rows of the first operand are read in place by broadcast. A block of rows meets each panel in
+// turn. One of the two, the block or a panel, stays in the second-level cache, and the other is
+// streamed: where k is long, a few rows fill that cache, and panels would come from farther at
+// every few tiles. What multiplies is a micro-kernel of vectors: multiply-adds of one element of k,
+// or dot products of a few neighbours, for which both operands are padded along k to whole steps.
+// Hints ask for the next panel meanwhile.
 //
 //   out[…, i, j]  →  for …, i / (row_block · tile_rows), j / (nv · lanes), row_block:
 //                      for k / depth: tile[tile_rows, nv, lanes] += a[i, k] · panel[k]
@@ -35,8 +35,12 @@ std::optional<MicroKernel> FindKernel(const Site& site, const ProductShape& s) {
 constexpr int64_t kMaxRows = 8;
 constexpr int64_t kMaxRowBlock = 64;  // tiles of rows that may meet a panel one after another
 
+std::optional<ProductShape> ReadShape(const Site& site) {
+  return site.input(1).rank() == 2 ? ReadProductOfRows(site) : ReadBatchedProduct(site);
+}
+
 bool IsFor(const Site& site) {
-  const auto s = ReadProductOfRows(site);
+  const auto s = ReadShape(site);
   return s && FindKernel(site, *s);
 }
 
@@ -48,7 +52,7 @@ int64_t Vectors(const ProductShape& s, const MicroKernel& kernel) {
 }
 
 Space SpaceOf(const Site& site) {
-  const ProductShape s = *ReadProductOfRows(site);
+  const ProductShape s = *ReadShape(site);
   const MicroKernel kernel = *FindKernel(site, s);
   Space space;
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, kernel), 8), true, true});
@@ -91,10 +95,11 @@ Space SpaceOf(const Site& site) {
 }
 
 std::vector<Want> Wants(const Site& site, const Point& point) {
-  const ProductShape s = *ReadProductOfRows(site);
+  const ProductShape s = *ReadShape(site);
   const MicroKernel kernel = *FindKernel(site, s);
   std::vector<Want> wants = {
-      {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"))}};
+      {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"),
+                                            s.batched ? static_cast<int>(s.lead.size()) : 0)}};
   const StorageDesc rows = kernel.Rows(site.input(0).dims, 1);
   if (!rows.IsPlain() || !kernel.IsPlain()) wants.push_back({site.node().inputs[0], rows});
   WantPlainResults(site, &wants);
@@ -126,7 +131,7 @@ void AddTurns(WorkDescription* work, const Site& site, const MicroKernel& kernel
   const auto bytes = static_cast<double>(t.columns * kernel.depth() * s.b.Bytes());
   const auto level = [&](double of) { return site.machine.LevelFor(static_cast<int64_t>(of)); };
   const Stream once = {level(BorderBytes(site.region)), bytes};
-  const Stream again = {level(BytesOf(site.region, site.input(1))), bytes};
+  const Stream again = s.batched ? once : Stream{level(BytesOf(site.region, site.input(1))), bytes};
   const auto add = [&](int64_t rows, int64_t tiles, const Stream& stream) {
     work->AddTileSteps(rows, nv, turns * static_cast<double>(tiles), stream);
   };
@@ -158,7 +163,7 @@ void AddTileTraffic(WorkDescription* work, const ProductShape& s, const Machine&
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
-  const ProductShape s = *ReadProductOfRows(site);
+  const ProductShape s = *ReadShape(site);
   const MicroKernel kernel = *FindKernel(site, s);
   const Tiles t = TilesOf(s, kernel, point);
   WorkDescription work;
@@ -166,7 +171,7 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.unit = kernel.unit;
   AddTurns(&work, site, kernel, s, t);
   work.vector_ops = EpilogueElements(site);
-  AddProductBytes(&work, site, s.Lead() * t.blocks);
+  AddProductBytes(&work, site, (s.batched ? 1 : s.Lead()) * t.blocks);
   AddTileTraffic(&work, s, site.machine, t);
   std::vector<int64_t> outer = s.lead;
   outer.insert(outer.end(), {t.blocks, CeilDiv(s.n, t.columns), ValueOf(point, "row_block")});
@@ -178,7 +183,7 @@ WorkDescription Work(const Site& site, const Point& point) {
 // others would have them in their innermost loop.
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
-  const ProductShape s = *ReadProductOfRows(group.site());
+  const ProductShape s = *ReadShape(group.site());
   const MicroKernel kernel = *FindKernel(group.site(), s);
   std::vector<Expr> dims = s.ResultDims(op.out.dims);
   const int64_t panel = ValueOf(point, "nv") * kernel.lanes();
@@ -190,7 +195,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     te::Axis k = te::ReduceAxis("k", IndexConst(depth));
     Indices a = s.RowAt({o.begin(), o.end() - 1}, op.in[0].dims);
     a.push_back(k.var);
-    const Indices b = s.trans_b ? Indices{o.back(), k.var} : Indices{k.var, o.back()};
+    Indices b = s.trans_b ? Indices{o.back(), k.var} : Indices{k.var, o.back()};
+    if (s.batched) b.insert(b.begin(), o.begin(), o.end() - 2);
     return te::Sum(CastExpr::Make(wide, op.in[0].at(a)) * CastExpr::Make(wide, op.in[1].at(b)),
                    {k});
   });
