@@ -5,7 +5,8 @@
 // window. Along one spatial axis, with K places and L windows, an element at y of the image takes
 // from place k the window (y + pad - k · dilation) / stride, if that is one: a gather of [D, K] and
 // a sum over K. Axis by axis that turns [N, C, K…, L…] into [N, C, D…], for any number of axes.
-// ConvTranspose is a product that makes such columns.
+// ConvTranspose is a product that makes such columns, or, where sizes are known well enough, some
+// convolutions whose results lie between each other.
 #include <algorithm>
 
 #include "frontend/onnx/call_sizes.h"
@@ -220,6 +221,132 @@ Status CheckOuterShape(OpContext& c, const std::vector<Expr>& outer) {
   return Ok();
 }
 
+// Along one axis, the elements of the image that are `phase` behind a multiple of the stride: a
+// convolution of x with some of the taps, the last one first.
+struct Phase {
+  int64_t tap, taps;           // the first, how many; a stride apart
+  int64_t cut_begin, cut_end;  // elements of x that none of them meets
+  int64_t pad_begin, pad_end;
+};
+
+// Element s · q + phase of the image takes from tap t element q + (phase + pad - t · dilation) / s
+// of x, where that is whole. Nullopt where it takes from no tap, or sizes are not known well
+// enough.
+std::optional<Phase> PhaseOf(const Lane& lane, int64_t phase) {
+  const auto kernel = AsInt(lane.kernel), pad = AsInt(lane.pad);
+  const int64_t s = lane.stride;
+  if (!kernel || !pad || (s > 1 && lane.dilation > 1)) return std::nullopt;
+  const auto more = AsInt(graph::SimplifyDim(
+      DimSub(graph::DimCeilDiv(lane.size, IndexConst(s)), lane.windows)));  // outputs than inputs
+  Phase out{};
+  out.tap = (phase + *pad) % s;
+  out.taps = (*kernel - out.tap + s - 1) / s;
+  if (!more || out.taps < 1) return std::nullopt;
+  const int64_t reach = (out.taps - 1) * lane.dilation;
+  const int64_t first = (phase + *pad - out.tap) / s - reach;  // element of x behind q
+  const int64_t last = first + reach + *more;                  // the last, behind the last of x
+  out.pad_begin = std::max<int64_t>(0, -first);
+  out.cut_begin = std::max<int64_t>(0, first);
+  out.pad_end = std::max<int64_t>(0, last);
+  out.cut_end = std::max<int64_t>(0, -last);
+  // Nothing empty.
+  const int64_t least = graph::DimRange(lane.windows).min;
+  if (least <= out.cut_begin + out.cut_end || graph::DimRange(lane.size).min < 1)
+    return std::nullopt;
+  return out;
+}
+
+// [C, M / groups, K…], channels of x by maps of a group, as a convolution has it.
+Val SwappedChannels(const Val& weight, int64_t groups) {
+  if (!weight) return weight;
+  Dims dims = weight.dims();
+  dims[0] = graph::DimFloorDiv(dims[0], IndexConst(groups));
+  dims.insert(dims.begin(), IndexConst(groups));
+  const Val swapped = Swap(Reshape(weight, dims), 1, 2);
+  if (!swapped) return swapped;
+  dims = swapped.dims();
+  dims[1] = graph::DimMul(dims[0], dims[1]);
+  dims.erase(dims.begin());
+  return Reshape(swapped, dims);
+}
+
+// Convolutions for the phases of a transposed one, put together axis by axis. Where each element of
+// the image lies in one window, and where there are more strides than taps, a product does better.
+class Phases {
+ public:
+  // Null: as a product.
+  static Val Of(const Formula& f, const Val& x, const Val& weight, const std::vector<Lane>& lanes,
+                int64_t groups) {
+    constexpr int64_t kMost = 16;
+    Phases phases(f, lanes, groups);
+    int64_t count = 1;
+    for (const Lane& lane : lanes) {
+      count *= lane.stride;
+      if (count > kMost) return {};
+      std::vector<Phase>& along = phases.along_.emplace_back();
+      for (int64_t r = 0; r < lane.stride; ++r) {
+        const auto phase = PhaseOf(lane, r);
+        if (!phase) return {};
+        along.push_back(*phase);
+      }
+    }
+    if (std::all_of(lanes.begin(), lanes.end(), AreApart)) return {};
+    return phases.Image(x, SwappedChannels(weight, groups), 0);
+  }
+
+ private:
+  Phases(const Formula& f, const std::vector<Lane>& lanes, int64_t groups)
+      : f_(f), lanes_(lanes), groups_(groups), chosen_(lanes.size()) {}
+
+  // With the phases along axes before `axis` chosen, and their taps and elements cut out.
+  Val Image(const Val& x, const Val& weight, size_t axis) {
+    if (axis == lanes_.size()) return Convolution(x, weight);
+    const Lane& lane = lanes_[axis];
+    const auto at = static_cast<int64_t>(axis) + 2;
+    std::vector<Val> parts;
+    for (const Phase& phase : along_[axis]) {
+      chosen_[axis] = phase;
+      Val taps = weight, from = x;
+      if (lane.stride > 1)
+        taps = Slice(weight, at, IndexConst(phase.tap), IndexConst(phase.taps), lane.stride);
+      const int64_t cut = phase.cut_begin + phase.cut_end;
+      if (cut > 0)
+        from = Slice(x, at, IndexConst(phase.cut_begin), DimSub(lane.windows, IndexConst(cut)));
+      parts.push_back(Image(from, Flip(taps, at), axis + 1));
+    }
+    if (parts.size() == 1) return parts[0];
+    const Val stacked = Stack(parts, at + 1);
+    if (!stacked) return stacked;
+    Dims dims = parts[0].dims();
+    dims[axis + 2] = DimMul(dims[axis + 2], IndexConst(lane.stride));
+    const Val image = Reshape(stacked, dims);
+    return graph::ProveEqual(dims[axis + 2], lane.size)
+               ? image
+               : Slice(image, at, IndexConst(0), lane.size);
+  }
+
+  Val Convolution(const Val& x, const Val& weight) const {
+    const size_t n = lanes_.size();
+    std::vector<int64_t> dilations, pads(2 * n);
+    for (size_t a = 0; a < n; ++a) {
+      dilations.push_back(lanes_[a].dilation);
+      pads[a] = chosen_[a].pad_begin;
+      pads[n + a] = chosen_[a].pad_end;
+    }
+    return f_.Emit(OpKind::kConv, {x, weight},
+                   {{"strides", std::vector<int64_t>(n, 1)},
+                    {"dilations", std::move(dilations)},
+                    {"pads", std::move(pads)},
+                    {"group", groups_}});
+  }
+
+  const Formula& f_;
+  const std::vector<Lane>& lanes_;
+  const int64_t groups_;
+  std::vector<std::vector<Phase>> along_;
+  std::vector<Phase> chosen_;
+};
+
 Status ImportConvTranspose(OpContext& c) {
   TN_RETURN_IF_ERROR(c.Arity(2, 3));
   TN_ASSIGN_OR_RETURN(const int64_t groups, c.Int("group", 1));
@@ -242,28 +369,30 @@ Status ImportConvTranspose(OpContext& c) {
   TN_ASSIGN_OR_RETURN(std::vector<Lane> lanes, ReadTransposed(c, kernel));
   TN_RETURN_IF_ERROR(CheckOuterShape(c, {c.Dims(0)[0], graph::DimMul(w[1], IndexConst(groups))}));
   c.b.Require(And(Eq(channels, w[0]), Eq(channels, c.Dims(0)[1])));
-  Expr columns = w[1];  // maps and places of the window
-  for (const Expr& k : kernel) columns = graph::DimMul(columns, k);
   const Formula f(c);
-  const Val x = Widened(f.In(0));
-  const Dims dims = x.dims();
+  const Val x = Widened(f.In(0)), weight = Widened(f.In(1));
   for (Lane& lane : lanes) {
     if (!AsInt(lane.kernel)) lane.size = AsDim(c, f, lane.size);
   }
-  const Expr& batch = dims[0];
   const Expr g = IndexConst(groups);
-  const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
-  // Of one group rows are pixels, so that the weights are one matrix, and constant.
-  const Val weight = Widened(f.In(1));
-  const Val product = groups == 1 ? Swap(MatMul(Swap(Reshape(x, {batch, depth, pixels}), 1, 2),
-                                                Reshape(weight, {depth, columns})),
-                                         1, 2)
-                                  : MatMul(Reshape(weight, {g, depth, columns}),
-                                           Reshape(x, {batch, g, depth, pixels}), true);
-  Dims split = {batch, graph::DimMul(w[1], g)};
-  for (const Lane& lane : lanes) split.push_back(lane.kernel);
-  for (const Lane& lane : lanes) split.push_back(lane.windows);
-  Val y = SumOfWindows(Reshape(product, split), lanes);
+  Val y = Phases::Of(f, x, weight, lanes, groups);
+  if (!y) {
+    const Dims dims = x.dims();
+    const Expr& batch = dims[0];
+    const Expr pixels = graph::DimProduct(std::span(dims).subspan(2));
+    Expr columns = w[1];  // maps and places of the window
+    for (const Expr& k : kernel) columns = graph::DimMul(columns, k);
+    // Of one group rows are pixels, so that the weights are one matrix, and constant.
+    const Val product = groups == 1 ? Swap(MatMul(Swap(Reshape(x, {batch, depth, pixels}), 1, 2),
+                                                  Reshape(weight, {depth, columns})),
+                                           1, 2)
+                                    : MatMul(Reshape(weight, {g, depth, columns}),
+                                             Reshape(x, {batch, g, depth, pixels}), true);
+    Dims split = {batch, graph::DimMul(w[1], g)};
+    for (const Lane& lane : lanes) split.push_back(lane.kernel);
+    for (const Lane& lane : lanes) split.push_back(lane.windows);
+    y = SumOfWindows(Reshape(product, split), lanes);
+  }
   if (const Val bias = f.In(2)) {
     Dims per_map(kernel.size() + 1, IndexConst(1));
     per_map[0] = bias.dim(0);
