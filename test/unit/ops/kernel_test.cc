@@ -539,6 +539,30 @@ TEST(Kernel, ProductInTilesOfRowsOnOpenAxes) {
                {{{"b", 9}, {"s", 1}}, {{"b", 5}, {"s", 3}}, {{"b", 5}, {"s", 4}}});
 }
 
+// Each leading place has a second operand of its own; rows and columns end in the middle of a tile.
+TEST(Kernel, PackedBatchedProducts) {
+  for (const int64_t n : {2, 16, 33}) {
+    for (const bool trans : {false, true}) {
+      for (const bool open : {false, true}) {
+        SCOPED_TRACE(
+            fmt::format("{} columns{}{}", n, trans ? ", transposed" : "", open ? ", open" : ""));
+        Case c;
+        c.op = OpKind::kMatMul;
+        c.inputs = {F32({2, 3, 13, 7}), F32(trans ? std::vector<int64_t>{2, 3, n, 7}
+                                                  : std::vector<int64_t>{2, 3, 7, n})};
+        if (open) {
+          c.dims = {{VarNode::Make("m"), 1, 40, 1}};
+          for (TensorType& t : c.inputs) t.dims[0] = c.dims[0].var;
+          c.at = {{{"m", 1}}, {{"m", 3}}};
+        }
+        c.attrs = Attrs{{"trans_a", false}, {"trans_b", trans}};
+        c.bias_relu = n == 33;
+        Check(c, "packed_matmul");
+      }
+    }
+  }
+}
+
 TEST(Kernel, PackedMatrixProductOfOpenSizes) {
   for (int64_t n : {2, 33}) {
     Case rows;
