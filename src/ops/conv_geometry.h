@@ -31,8 +31,8 @@ struct ConvGeometry {
 /// other node.
 std::optional<ConvGeometry> ReadConv(const Site& site);
 
-/// Of an axis of space, the taps from the first to the last at which some output reads an element of
-/// the map, one at least; all where its size is not known to the kernel, or padding is not zero.
+/// Of an axis of space, the taps from the first to the last at which some output reads an element
+/// of the map, one at least; all where its size is not known to the kernel, or padding is not zero.
 struct TapRange {
   int64_t first = 0, count = 0;
 };

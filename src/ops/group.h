@@ -40,8 +40,8 @@ class Group {
 
   /// The node of the region that is the anchor; kNoNode for a group of element definitions only.
   graph::NodeId anchor() const { return anchor_; }
-  /// The number that an expression over the dims is wherever the kernel is launched; nullopt where it
-  /// may be several.
+  /// The number that an expression over the dims is wherever the kernel is launched; nullopt where
+  /// it may be several.
   std::optional<int64_t> KnownSize(const Expr& size) const;
   /// True where that is a `call`, whose kernel is the function (called_function.h).
   bool CallsFunction() const;

@@ -24,8 +24,8 @@ struct KernelRequest {
   const graph::Graph* region;
   const Machine* machine;
   const graph::Plan* plan = nullptr;  // null: the definition
-  /// Dims of the region that have one size wherever the kernel is launched, as numbers. Algorithms may
-  /// leave out what is nothing then; loops, memory and the space are those of all sizes.
+  /// Dims of the region that have one size wherever the kernel is launched, as numbers. Algorithms
+  /// may leave out what is nothing then; loops, memory and the space are those of all sizes.
   VarMap known;
   /// Alignment of each region input and output in bytes: 64 between kernels, the element's size for
   /// arguments.

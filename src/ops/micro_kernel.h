@@ -33,7 +33,7 @@ struct MicroKernel {
   bool HasTiles() const { return !moves.empty(); }
 
   /// The storage of b, [k, n] or transposed [n, k], in panels of `vectors` times the lanes that are
-  /// read in one piece along k; padding is zero.
+  /// read in one piece along k; padding is zero. Before these two b has `lead` dims of its own.
   StorageDesc Panels(bool transposed, int64_t vectors, int lead = 0) const;
   /// The storage of a, [..., m, k], whose rows end in zeros up to a whole step, and which has zero
   /// rows up to whole tiles of `row_tiles` times the kernel's.
@@ -53,7 +53,8 @@ MicroKernel PlainKernel(const Machine& machine, DType type);
 /// The machine's kernel of that row, or the plain one of the accumulator's type for "".
 MicroKernel KernelOf(const Machine& machine, const std::string& row, DType acc);
 
-/// A product of [..., m, k] and a [k, n] (or [n, k]) matrix, with k and n known.
+/// A product of [..., m, k] and a [k, n] (or [n, k]) matrix, or one for each leading place, with k
+/// and n known.
 struct ProductShape {
   std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
   bool together = false;      // m counts the rows of all of them, and lead is empty

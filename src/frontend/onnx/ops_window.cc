@@ -229,19 +229,23 @@ struct Phase {
   int64_t pad_begin, pad_end;
 };
 
+// How many elements a phase of the image has more than x; nullopt where that depends on sizes.
+std::optional<int64_t> MoreThanWindows(const Lane& lane) {
+  return AsInt(graph::SimplifyDim(
+      DimSub(graph::DimCeilDiv(lane.size, IndexConst(lane.stride)), lane.windows)));
+}
+
 // Element s · q + phase of the image takes from tap t element q + (phase + pad - t · dilation) / s
 // of x, where that is whole. Nullopt where it takes from no tap, or sizes are not known well
 // enough.
 std::optional<Phase> PhaseOf(const Lane& lane, int64_t phase) {
-  const auto kernel = AsInt(lane.kernel), pad = AsInt(lane.pad);
+  const auto kernel = AsInt(lane.kernel), pad = AsInt(lane.pad), more = MoreThanWindows(lane);
   const int64_t s = lane.stride;
-  if (!kernel || !pad || (s > 1 && lane.dilation > 1)) return std::nullopt;
-  const auto more = AsInt(graph::SimplifyDim(
-      DimSub(graph::DimCeilDiv(lane.size, IndexConst(s)), lane.windows)));  // outputs than inputs
+  if (!kernel || !pad || !more || (s > 1 && lane.dilation > 1)) return std::nullopt;
   Phase out{};
   out.tap = (phase + *pad) % s;
   out.taps = (*kernel - out.tap + s - 1) / s;
-  if (!more || out.taps < 1) return std::nullopt;
+  if (out.taps < 1) return std::nullopt;
   const int64_t reach = (out.taps - 1) * lane.dilation;
   const int64_t first = (phase + *pad - out.tap) / s - reach;  // element of x behind q
   const int64_t last = first + reach + *more;                  // the last, behind the last of x
@@ -270,19 +274,16 @@ Val SwappedChannels(const Val& weight, int64_t groups) {
   return Reshape(swapped, dims);
 }
 
-// Convolutions for the phases of a transposed one, put together axis by axis. Where each element of
-// the image lies in one window, and where there are more strides than taps, a product does better.
+// Convolutions for the phases of a transposed one, put together axis by axis. As in any
+// convolution, what lies in the padding is multiplied, too.
 class Phases {
  public:
-  // Null: as a product.
+  // Null where a product and sums over its windows do as well or better.
   static Val Of(const Formula& f, const Val& x, const Val& weight, const std::vector<Lane>& lanes,
                 int64_t groups) {
-    constexpr int64_t kMost = 16;
+    if (!x || !weight || !AreWorthIt(x, weight, lanes, groups)) return {};
     Phases phases(f, lanes, groups);
-    int64_t count = 1;
     for (const Lane& lane : lanes) {
-      count *= lane.stride;
-      if (count > kMost) return {};
       std::vector<Phase>& along = phases.along_.emplace_back();
       for (int64_t r = 0; r < lane.stride; ++r) {
         const auto phase = PhaseOf(lane, r);
@@ -290,11 +291,28 @@ class Phases {
         along.push_back(*phase);
       }
     }
-    if (std::all_of(lanes.begin(), lanes.end(), AreApart)) return {};
     return phases.Image(x, SwappedChannels(weight, groups), 0);
   }
 
  private:
+  // Whether there are algorithms for the convolutions, they are few, and not many of their products
+  // are with padding (x of one element and a window of 4 x 4 have 16 times as many as a product).
+  static bool AreWorthIt(const Val& x, const Val& weight, const std::vector<Lane>& lanes,
+                         int64_t groups) {
+    constexpr int64_t kMostPhases = 16, kMostPadding = 3;
+    const auto maps = AsInt(weight.dim(1));
+    if (x.dtype() != DType::Float(32) || !maps || (*maps == 1 && groups == 1)) return false;
+    if (std::all_of(lanes.begin(), lanes.end(), AreApart)) return false;
+    int64_t count = 1, outputs = 1, inputs = 1;
+    for (const Lane& lane : lanes) {
+      count *= lane.stride;
+      const auto windows = AsInt(lane.windows), more = MoreThanWindows(lane);
+      if (count > kMostPhases || !more || (!windows && lanes.size() > 2)) return false;
+      if (windows) inputs *= *windows, outputs *= *windows + *more;
+    }
+    return outputs <= kMostPadding * inputs;
+  }
+
   Phases(const Formula& f, const std::vector<Lane>& lanes, int64_t groups)
       : f_(f), lanes_(lanes), groups_(groups), chosen_(lanes.size()) {}
 

@@ -41,7 +41,8 @@ std::optional<ProductShape> ReadShape(const Site& site) {
 
 bool IsFor(const Site& site) {
   const auto s = ReadShape(site);
-  return s && FindKernel(site, *s);
+  // A row or two read a matrix of their own in little more time than packing it takes.
+  return s && !(s->batched && s->m < 3) && FindKernel(site, *s);
 }
 
 // A ragged last vector is stored by mask, so any number of columns has its panels; narrow results
@@ -118,7 +119,7 @@ Tiles TilesOf(const ProductShape& s, const MicroKernel& kernel, const Point& poi
   const int64_t nv = ValueOf(point, "nv"), rows = ValueOf(point, "tile_rows");
   const int64_t block = ValueOf(point, "row_block");
   const int64_t count = CeilDiv(s.m, rows), blocks = CeilDiv(count, block);
-  return {Vectors(s, kernel) / nv,     nv * kernel.lanes(), count, rows, blocks,
+  return {CeilDiv(s.n, nv * kernel.lanes()), nv * kernel.lanes(), count, rows, blocks,
           count - (blocks - 1) * block};
 }
 

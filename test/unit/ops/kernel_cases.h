@@ -55,7 +55,6 @@ struct Case {
   std::vector<testing::Dims> at = {{}};  // and what they are in runs
   graph::ExprAttrs exprs = {};
   size_t results = 1;
-  VarMap known = {};  // dims that have one size wherever the kernel is launched
 };
 
 inline graph::Graph RegionOf(const Case& c) {
@@ -221,7 +220,7 @@ inline void Check(const Case& c, const char* name, double tolerance = 0,
     const graph::Plan plan = MakePlan(*algorithm, space, point, PriceOf(*algorithm, site, point));
     const graph::Graph placed = Placed(region, *algorithm, point, machine);
     SCOPED_TRACE(fmt::format("{} {}", name, Text(point)));
-    Expected<Kernel> kernel = Build(placed, &plan, machine, 64, c.known);
+    Expected<Kernel> kernel = Build(placed, &plan, machine);
     ASSERT_TRUE(kernel) << ToString(kernel.errors());
     Expected<Schedule> scheduled = ScheduleKernel(*kernel, machine);
     ASSERT_TRUE(scheduled) << ToString(scheduled.errors());

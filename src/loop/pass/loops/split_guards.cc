@@ -426,42 +426,60 @@ class GuardSplitter final : public ScopedRewriter {
     return analyzer_.Simplify(!numbers ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
   }
 
-  // Those that hold under this condition, or, with `others`, the rest.
-  std::vector<Guard> HoldingWhere(const For& loop, std::vector<Guard> guards, const Expr& condition,
-                                  bool others) {
-    std::erase_if(guards, [&](const Guard& g) {
-      return StructuralEqual(Holds(loop, g), condition) == others;
-    });
+  // Of the guards, those that hold under this condition.
+  std::vector<Guard> HoldingWhere(const For& loop, std::vector<Guard> guards,
+                                  const Expr& condition) {
+    std::erase_if(guards,
+                  [&](const Guard& g) { return !StructuralEqual(Holds(loop, g), condition); });
     return guards;
   }
 
-  // A loop over tiles that end two axes has tiles cut short along one of them, along the other, and
-  // along both. Each has a version where a guard that one test for both leaves would stand in a
-  // loop over steps. Null where the loop is not such a one.
+  // Whether the guard is false for the whole body where it does not hold.
+  bool IsAllOrNothing(const For& loop, const Guard& g) {
+    return g.may && StructuralEqual(Holds(loop, g), analyzer_.Simplify(g.may));
+  }
+
+  // A loop over tiles that end two axes has whole tiles, tiles that are cut short along one axis or
+  // the other, and those cut short along both. Each kind has a version, if it has a loop over
+  // steps: one test for both axes would leave guards in there. Null where the loop is not such a
+  // one.
   Stmt VersionByTwo(const For& loop, const std::vector<Guard>& guards) {
+    if (!AnyInSerialLoop(loop.body, guards)) return nullptr;
     const Expr first = Holds(loop, guards[0]);
-    const std::vector<Guard> others = HoldingWhere(loop, guards, first, true);
-    if (others.empty() || !AnyInSerialLoop(loop.body, guards)) return nullptr;
-    const Expr second = Holds(loop, others[0]);
-    const bool curved = guards[0].IsCurved() || others[0].IsCurved();
-    const bool two = HoldingWhere(loop, others, second, true).empty();
-    if (!curved || !two || stmts_ + 4 * CountStmts(loop.body) > max_stmts_) return nullptr;
-    const auto by_first = [&](const Stmt& body, bool is_edge) {
-      const Stmt rest = WithBody(loop, body);
-      loops_.erase(loop.var.get());  // for guards, it is around no place yet
-      const std::vector<Guard> left =
-          HoldingWhere(loop, GuardsOf(*As<For>(rest), true), first, false);
-      loops_.insert(loop.var.get());
-      const bool outer_edge = std::exchange(in_edge_, in_edge_ || is_edge);
-      const Stmt out = BodyOf(Version(*As<For>(rest), left));
-      in_edge_ = outer_edge;
-      return out;
-    };
-    const Stmt copy = FreshCopy(loop.body, {}, &names_);
-    stmts_ += CountStmts(copy);
-    const Stmt inside = by_first(Decide(loop.body, AllTrue(others)), false);
-    const Stmt outside = by_first(copy, true);
-    return WithBody(loop, If::Make(second, inside, outside));
+    Expr second;
+    std::vector<Guard> seconds;
+    bool curved = false;
+    for (const Guard& g : guards) {
+      if (IsAllOrNothing(loop, g)) return nullptr;
+      curved |= g.IsCurved();
+      const Expr holds = Holds(loop, g);
+      if (StructuralEqual(holds, first)) continue;
+      if (second && !StructuralEqual(holds, second)) return nullptr;
+      second = holds;
+      seconds.push_back(g);
+    }
+    if (!second || !curved || IsOne(first) || IsOne(second) ||
+        stmts_ + 4 * CountStmts(loop.body) > max_stmts_)
+      return nullptr;
+    Stmt edge = FreshCopy(WhereNot(second, loop.body), {}, &names_);
+    stmts_ += CountStmts(edge);
+    Stmt inside = VersionBy(first, loop, Decide(loop.body, AllTrue(seconds)), false);
+    edge = VersionBy(first, loop, edge, true);
+    if (!inside && !edge) return nullptr;
+    return WithBody(loop, inside ? If::Make(second, inside, edge) : If::Make(Not(second), edge));
+  }
+
+  // A body of the loop with versions by the guards that hold under the condition. In an edge others
+  // stay.
+  Stmt VersionBy(const Expr& condition, const For& loop, const Stmt& body, bool is_edge) {
+    const Stmt rest = WithBody(loop, body);
+    loops_.erase(loop.var.get());  // for guards, it is around no place yet
+    const std::vector<Guard> guards = HoldingWhere(loop, GuardsOf(*As<For>(rest), true), condition);
+    loops_.insert(loop.var.get());
+    const bool outer_edge = std::exchange(in_edge_, in_edge_ || is_edge);
+    const Stmt out = guards.empty() ? Under(loop, body) : BodyOf(Version(*As<For>(rest), guards));
+    in_edge_ = outer_edge;
+    return out;
   }
 
   static bool AnyInSerialLoop(const Stmt& body, const std::vector<Guard>& guards) {
