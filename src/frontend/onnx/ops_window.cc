@@ -266,7 +266,7 @@ Val SwappedChannels(const Val& weight, int64_t groups) {
   Dims dims = weight.dims();
   dims[0] = graph::DimFloorDiv(dims[0], IndexConst(groups));
   dims.insert(dims.begin(), IndexConst(groups));
-  const Val swapped = Swap(Reshape(weight, dims), 1, 2);
+  Val swapped = Swap(Reshape(weight, dims), 1, 2);
   if (!swapped) return swapped;
   dims = swapped.dims();
   dims[1] = graph::DimMul(dims[0], dims[1]);
@@ -333,7 +333,7 @@ class Phases {
       parts.push_back(Image(from, Flip(taps, at), axis + 1));
     }
     if (parts.size() == 1) return parts[0];
-    const Val stacked = Stack(parts, at + 1);
+    Val stacked = Stack(parts, at + 1);
     if (!stacked) return stacked;
     Dims dims = parts[0].dims();
     dims[axis + 2] = DimMul(dims[axis + 2], IndexConst(lane.stride));

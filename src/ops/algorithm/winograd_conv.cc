@@ -154,13 +154,14 @@ WorkDescription Work(const Site& site, const Point& point) {
   const int64_t lanes = machine.Lanes(kF32), nv = ValueOf(point, "nv");
   const int64_t rows = ValueOf(point, "band_rows"), columns = ValueOf(point, "band_columns");
   const int64_t groups = Vectors(s, machine) / nv, points = s.u[2] * s.u[2];
-  const int64_t bands = s.y[0] * (s.down / rows) * CeilDiv(s.across, columns);
+  const int64_t down = s.y[0] * (s.down / rows);
+  const int64_t bands = down * CeilDiv(s.across, columns);
   const int64_t channels = CeilDiv(s.u[1], lanes) * lanes, maps = groups * nv * lanes;
   WorkDescription work;
   for (const auto& [wide, count] :
        {std::pair(columns, s.across / columns), std::pair(s.across % columns, int64_t{1})}) {
     AddTiles(&work, rows, wide, rows, ValueOf(point, "tile_columns"), nv,
-             static_cast<double>(s.y[0] * (s.down / rows) * count * groups * points * channels));
+             static_cast<double>(down * count * groups * points * channels));
   }
   // Each point of a tile and channel takes two sums of about two operations, a load and a store in
   // each transform, and its sums are put down once.
