@@ -44,9 +44,9 @@ struct Schedules {
 /// Where in the range of one dim another schedule, with the layouts that `point` has, is better by
 /// a good part than `point`: up to two stretches of that dim, which do not overlap. Other dims have
 /// their typical sizes. Where rows of a product stand on one axis, their number is taken in place
-/// of a dim, and so is the number of a feature map's positions. No variants where nothing is gained,
-/// or no dim is open. Where a stretch's schedule is nearly as good as `point` at typical sizes, too,
-/// it takes the place of `point`, if there is a kernel less then.
+/// of a dim, and so is the number of a feature map's positions. No variants where nothing is
+/// gained, or no dim is open. Where a stretch's schedule is nearly as good as `point` at typical
+/// sizes, too, it takes the place of `point`, if there is a kernel less then.
 Schedules SchedulesFor(const ops::Algorithm& algorithm, const ops::Site& site,
                        const ops::Point& point, const Price& price);
 
