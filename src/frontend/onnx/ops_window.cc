@@ -303,12 +303,15 @@ class Phases {
     const auto maps = AsInt(weight.dim(1));
     if (x.dtype() != DType::Float(32) || !maps || (*maps == 1 && groups == 1)) return false;
     if (std::all_of(lanes.begin(), lanes.end(), AreApart)) return false;
-    int64_t count = 1, outputs = 1, inputs = 1;
+    int64_t count = 1;
+    double outputs = 1, inputs = 1;
     for (const Lane& lane : lanes) {
       count *= lane.stride;
       const auto windows = AsInt(lane.windows), more = MoreThanWindows(lane);
       if (count > kMostPhases || !more || (!windows && lanes.size() > 2)) return false;
-      if (windows) inputs *= *windows, outputs *= *windows + *more;
+      if (!windows) continue;
+      inputs *= static_cast<double>(*windows);
+      outputs *= static_cast<double>(*windows) + static_cast<double>(*more);
     }
     return outputs <= kMostPadding * inputs;
   }
