@@ -27,7 +27,8 @@
 //   }
 //
 // The body of a parallel loop gets versions instead. Where several operands lie behind each other
-// along an axis, there is one for each of them, chosen by the loop's variable alone.
+// along an axis, there is one for each of them, chosen by the loop's variable alone; where tiles
+// end two axes, one for whole tiles, for either end and for both.
 //
 // What keeps this from exploding: an edge is not split again for guards that only hold for a whole
 // inner tile (in_edge_), a tile that several serial loops move is split in the innermost one alone,
@@ -426,14 +427,6 @@ class GuardSplitter final : public ScopedRewriter {
     return analyzer_.Simplify(!numbers ? g.holds : g.lo ? Ge(loop.var, g.lo) : Lt(loop.var, g.hi));
   }
 
-  // Of the guards, those that hold under this condition.
-  std::vector<Guard> HoldingWhere(const For& loop, std::vector<Guard> guards,
-                                  const Expr& condition) {
-    std::erase_if(guards,
-                  [&](const Guard& g) { return !StructuralEqual(Holds(loop, g), condition); });
-    return guards;
-  }
-
   // Whether the guard is false for the whole body where it does not hold.
   bool IsAllOrNothing(const For& loop, const Guard& g) {
     return g.may && StructuralEqual(Holds(loop, g), analyzer_.Simplify(g.may));
@@ -474,7 +467,9 @@ class GuardSplitter final : public ScopedRewriter {
   Stmt VersionBy(const Expr& condition, const For& loop, const Stmt& body, bool is_edge) {
     const Stmt rest = WithBody(loop, body);
     loops_.erase(loop.var.get());  // for guards, it is around no place yet
-    const std::vector<Guard> guards = HoldingWhere(loop, GuardsOf(*As<For>(rest), true), condition);
+    std::vector<Guard> guards = GuardsOf(*As<For>(rest), true);
+    std::erase_if(guards,
+                  [&](const Guard& g) { return !StructuralEqual(Holds(loop, g), condition); });
     loops_.insert(loop.var.get());
     const bool outer_edge = std::exchange(in_edge_, in_edge_ || is_edge);
     const Stmt out = guards.empty() ? Under(loop, body) : BodyOf(Version(*As<For>(rest), guards));
