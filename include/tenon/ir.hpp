@@ -196,7 +196,8 @@ class TN_API IrSchedule {
   // ---- Time ----
   std::string Prefetch(const std::string& block, const std::string& buffer, const std::string& loop,
                        const Value& distance);
-  /// The same little by little, in the turns of `over`, a loop between `loop` and the block.
+  /// The same little by little, in the turns of `over`, a loop between `loop` and the block, into
+  /// the second-level cache.
   std::string SpreadPrefetch(const std::string& block, const std::string& buffer,
                              const std::string& loop, const Value& distance,
                              const std::string& over);

@@ -56,6 +56,9 @@ enum class Intrinsic : uint8_t {
 #undef TN_INTRINSIC
 };
 
+/// What a `prefetch` is for, its second argument. What is read next goes into the nearest cache;
+/// what is read after much else would be gone from there by then, and goes into the second.
+enum class PrefetchFor : uint8_t { kRead, kWrite, kLaterRead };
 enum class IntrinsicType : uint8_t { kSame, kBool, kGiven };
 enum class Purity : uint8_t { kPure, kRead, kEffect };
 struct IntrinsicInfo {

@@ -71,6 +71,7 @@ enum class BlockRole : uint8_t {
   kPack,        // an operand written again in another order
   kMove,        // an operand of the anchor brought into tiles, or its result taken out of them
   kQueries,     // its first factor in rows
+  kScoreLanes,  // the first product of attention, as sums in lanes of a vector
   kScores,      // the first product of attention
   kMasked,      // and what is done with it before the softmax
   kInputHalf,   // a tile of a convolution's input, transformed along its rows

@@ -26,9 +26,10 @@ te::Body Combine(BinaryOp op, Expr value, std::vector<te::Axis> axes) {
 
 Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>& rows,
                   const Expr& n, int64_t width, BinaryOp combiner,
-                  const std::function<Expr(const Indices& row, const Expr& j)>& element) {
+                  const std::function<Expr(const Indices& row, const Expr& j)>& element,
+                  const RowRoles& roles) {
   if (width == 0) {
-    return Read(te::Compute(group.Mark(name, BlockRole::kAcross), rows, [&](const Indices& row) {
+    return Read(te::Compute(group.Mark(name, roles.across), rows, [&](const Indices& row) {
       te::Axis j = te::ReduceAxis("j", n);
       return Combine(combiner, element(row, j.var), {j});
     }));
@@ -38,7 +39,7 @@ Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>
   std::vector<Expr> wide = rows;
   wide.push_back(IndexConst(width));
   te::Tensor partial =
-      te::Compute(group.Mark(name + "_lanes", BlockRole::kLanes), wide, [&](const Indices& i) {
+      te::Compute(group.Mark(name + "_lanes", roles.lanes), wide, [&](const Indices& i) {
         te::Axis step = te::ReduceAxis("s", steps);
         Expr j = Expr(step.var) * width + i.back();
         Expr value = element(RowOf(i), j);
@@ -49,7 +50,7 @@ Operand ReduceRow(Group& group, const std::string& name, const std::vector<Expr>
   te::Storage sum_storage;
   sum_storage.fp = FpMode::kReassoc;
   return Read(te::Compute(
-      group.Mark(name, BlockRole::kAcross), rows,
+      group.Mark(name, roles.across), rows,
       [&](const Indices& i) {
         te::Axis lane = te::ReduceAxis("l", IndexConst(width));
         return Combine(combiner, partial.At(InRow(i, lane.var)), {lane});

@@ -169,7 +169,7 @@ class Schedule {
                        int64_t distance);
   /// The same little by little, in the order of memory: in each turn of `over`, a loop between
   /// `loop` and the block, a few of the hints, so that all are given while one iteration of `loop`
-  /// runs.
+  /// runs. They bring lines into the second-level cache: the rest of the iteration comes first.
   std::string SpreadPrefetch(const std::string& block, const std::string& buffer,
                              const std::string& loop, int64_t distance, const std::string& over);
   /// The statements in the loop's body run in different iterations: statement c of iteration i runs

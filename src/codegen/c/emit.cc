@@ -66,9 +66,9 @@ constexpr char kHidden[] = R"(
 
 constexpr char kPrefetch[] = R"(
 #if defined(__GNUC__)
-#define TN_PREFETCH(address, write) __builtin_prefetch(address, write)
+#define TN_PREFETCH(address, write, nearness) __builtin_prefetch(address, write, nearness)
 #else
-#define TN_PREFETCH(address, write) ((void)(address))
+#define TN_PREFETCH(address, write, nearness) ((void)(address))
 #endif
 )";
 

@@ -281,8 +281,9 @@ void SourceExpr::EmitPrefetch(const Call& call) {
     return;
   }
   SourceText address = ElementAddress(load->buffer, load->indices);
-  const bool write = AsInt(call.args[1]).value_or(0) != 0;
-  Line(fmt::format("TN_PREFETCH({}, {});", address.text, write ? 1 : 0));
+  const auto purpose = static_cast<PrefetchFor>(AsInt(call.args[1]).value_or(0));
+  Line(fmt::format("TN_PREFETCH({}, {}, {});", address.text, purpose == PrefetchFor::kWrite ? 1 : 0,
+                   purpose == PrefetchFor::kLaterRead ? 2 : 3));
 }
 
 SourceText SourceExpr::EmitExtern(const Call& call, bool as_value) {

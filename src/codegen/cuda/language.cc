@@ -185,7 +185,7 @@ typedef long long intptr_t;
 )";
 
 static constexpr char kPrefetch[] = R"(
-#define TN_PREFETCH(address, write) asm volatile("prefetch.L2 [%0];" ::"l"(address))
+#define TN_PREFETCH(address, write, nearness) asm volatile("prefetch.L2 [%0];" ::"l"(address))
 )";
 
 static constexpr char kDynamicShared[] =

@@ -109,11 +109,13 @@ void ExprEmitter::EmitPrefetch(const Call& call) {
     Unsupported("prefetch of something that is not a load", DType::Int(32));
     return;
   }
-  const bool write = AsInt(call.args[1]).value_or(0) != 0;
-  constexpr int kKeepInAllCaches = 3, kData = 1;
+  constexpr int kAllCaches = 3, kFromSecondLevel = 2, kData = 1;
+  const auto purpose = static_cast<PrefetchFor>(AsInt(call.args[1]).value_or(0));
+  const int nearness = purpose == PrefetchFor::kLaterRead ? kFromSecondLevel : kAllCaches;
   ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-                      {ElementAddress(load->buffer, load->indices), ir_.getInt32(write ? 1 : 0),
-                       ir_.getInt32(kKeepInAllCaches), ir_.getInt32(kData)});
+                      {ElementAddress(load->buffer, load->indices),
+                       ir_.getInt32(purpose == PrefetchFor::kWrite ? 1 : 0), ir_.getInt32(nearness),
+                       ir_.getInt32(kData)});
 }
 
 }  // namespace tenon::codegen

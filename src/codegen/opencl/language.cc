@@ -171,7 +171,7 @@ static constexpr PreambleSpelling kPreambles[] = {
     {"atom_min atom_max atom_and atom_or atom_xor", kMoreAtomics64},
     {"tn_cmpxchg_32", "#define tn_cmpxchg_32 atomic_cmpxchg\n"},
     {"tn_cmpxchg_64", "#define tn_cmpxchg_64 atom_cmpxchg\n"},
-    {"TN_PREFETCH", "#define TN_PREFETCH(address, write) ((void)(address))\n"},
+    {"TN_PREFETCH", "#define TN_PREFETCH(address, write, nearness) ((void)(address))\n"},
 };
 
 static constexpr GpuSpelling kGpu = {

@@ -4,6 +4,9 @@
 // of one head are assumed to fit the second-level cache; an online softmax over blocks of keys, as
 // in FlashAttention, is for sequences beyond that.)
 //
+// Few queries, as in a step of a decoder, are not worth the transposition: there each score is a
+// dot product of two rows, whose lanes are added up at its end ("keys_in_rows").
+//
 // Factors of 16 bits that the machine multiplies in pairs stay what they are: keys and values of a
 // head are packed in panels whose pairs along the depth of each product are neighbours, queries are
 // brought into rows, and exponentials are rounded before they are added up, so that the weights of
@@ -12,6 +15,9 @@
 //   for heads: kt = transposed keys
 //     for blocks of `rows` queries: scores = q · kt, masked; row maxima, exponentials, sums
 //       for columns in tiles: out[rows, out_vectors · lanes] = exponentials · v
+//
+//   for heads, queries: for keys: score = Σ lanes of q · k, masked
+//     row maxima, …
 #include <algorithm>
 
 #include "graph/dims.h"
@@ -30,6 +36,8 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 constexpr int64_t kMaxOpenRows = 8;
+// Vectors' worth of work to add up the lanes of a vector: a shuffle and an addition for each half.
+constexpr int64_t kAddLanes = 8;
 
 struct Shape {
   std::vector<int64_t> lead;  // heads; typical, as are queries and keys
@@ -89,6 +97,12 @@ Space SpaceOf(const Site& site) {
       space.Add({"rows", OneTo(std::min(most, site.machine.registers)), false, false});
   space.Require(FitsRegisters(rows, scores, site.machine));
   space.Require(FitsRegisters(rows, out, site.machine));
+  const bool has_rows = s.IsPlain() && s.depth >= lanes;
+  const Expr in_rows =
+      space.Add({"keys_in_rows", has_rows ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+                 false, true});
+  space.Require(
+      Or(Eq(in_rows, IndexConst(0)), And(Eq(rows, IndexConst(1)), Eq(scores, IndexConst(1)))));
   AddParallelLoops(&space, TripCounts(s.lead, s.least), is_open);
   return space;
 }
@@ -107,17 +121,23 @@ WorkDescription Work(const Site& site, const Point& point) {
   const int64_t depth = s.kernel.depth();
   WorkDescription work;
   work.unit = s.kernel.unit;
-  AddTiles(&work, 1, s.queries, 1, rows, scores,
-           heads * static_cast<double>(CeilDiv(CeilDiv(s.keys, lanes), scores) *
-                                       CeilDiv(s.depth, depth)));
+  const bool in_rows = ValueOf(point, "keys_in_rows") != 0;
+  if (in_rows) {
+    const double dots = heads * static_cast<double>(s.queries * s.keys);
+    work.vector_ops = dots * static_cast<double>(s.depth + kAddLanes * lanes);
+  } else {
+    AddTiles(&work, 1, s.queries, 1, rows, scores,
+             heads * static_cast<double>(CeilDiv(CeilDiv(s.keys, lanes), scores) *
+                                         CeilDiv(s.depth, depth)));
+  }
   AddTiles(
       &work, 1, s.queries, 1, rows, out,
       heads * static_cast<double>(CeilDiv(CeilDiv(s.width, lanes), out) * CeilDiv(s.keys, depth)));
   // Scale, mask, maximum, exponential, sum; and rounding to fewer bits.
   const double for_each = s.IsPlain() ? 15 : 23;
-  work.vector_ops =
+  work.vector_ops +=
       heads * static_cast<double>(s.queries * s.keys) * for_each + EpilogueElements(site);
-  const int64_t packed = s.IsPlain() ? s.keys * s.depth : s.keys * (s.depth + s.width);
+  const int64_t packed = in_rows ? 0 : s.keys * (s.depth + (s.IsPlain() ? 0 : s.width));
   work.packed_bytes = heads * static_cast<double>(packed * s.kernel.unit.b.Bytes());
   const double bytes = BorderBytes(site.region);
   work.bytes[site.machine.LevelFor(static_cast<int64_t>(bytes))] = bytes;
@@ -208,15 +228,29 @@ te::Tensor Dots(Group& group, const OpContext& op, const Shape& s,
       });
 }
 
-// The scores of queries against transposed keys, scaled and masked.
-te::Tensor Scores(Group& group, const OpContext& op, const Shape& s, int64_t vectors,
+Operand DotsOfRows(Group& group, const OpContext& op, const Shape& s,
+                   const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
+  const Operand &q = op.in[0], &k = op.in[1];
+  const int64_t width = PartialWidth(s.depth, group.site().machine.Lanes(kF32));
+  return ReduceRow(group, op.name + "_qk", dims(s.all_queries, s.all_keys), IndexConst(s.depth),
+                   width, BinaryOp::kAdd,
+                   [&](const Indices& i, const Expr& d) {
+                     return q.at(With(i, i[i.size() - 2], d)) * k.at(With(i, i.back(), d));
+                   },
+                   {BlockRole::kScoreLanes, BlockRole::kScores});
+}
+
+// The scores of queries against keys, scaled and masked.
+te::Tensor Scores(Group& group, const OpContext& op, const Shape& s, const Point& point,
                   const std::function<std::vector<Expr>(Expr, Expr)>& dims) {
   const std::vector<Expr> lead(op.out.dims.begin(), op.out.dims.end() - 2);
-  const te::Tensor dot =
-      s.IsPlain() ? Dots(group, op, s, dims) : DotsOfPairs(group, op, s, vectors, lead);
+  const Operand dot = ValueOf(point, "keys_in_rows") != 0 ? DotsOfRows(group, op, s, dims)
+                      : s.IsPlain()
+                          ? Read(Dots(group, op, s, dims))
+                          : Read(DotsOfPairs(group, op, s, ValueOf(point, "score_vectors"), lead));
   return te::Compute(group.Mark(op.name + "_score", BlockRole::kMasked),
                      dims(s.all_queries, s.all_keys), [&](const Indices& i) -> te::Body {
-                       return ScoreOf(op, i, dot.At(i), s.all_queries, s.all_keys);
+                       return ScoreOf(op, i, dot.at(i), s.all_queries, s.all_keys);
                      });
 }
 
@@ -232,7 +266,7 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
     d.push_back(b);
     return d;
   };
-  const te::Tensor score = Scores(group, op, s, ValueOf(point, "score_vectors"), dims);
+  const te::Tensor score = Scores(group, op, s, point, dims);
   // Of whole steps of the second product.
   const Expr keys = graph::InBlocks(s.all_keys, s.kernel.depth());
   const auto [e, factor] = WeightsOfScores(group, op.name, score, InRow(lead, s.all_queries),
@@ -279,6 +313,23 @@ void ScheduleScores(Schedule& s, const Parts& parts, const Machine& machine,
   if (!query.empty() && s.GetExtent(query) >= 0) s.Unroll(query);  // else all open queries
   s.Unroll(j[1]);
   s.Vectorize(j[2]);
+}
+
+// Scores of one query, each a dot product of two rows.
+void ScheduleDotsOfRows(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
+  const std::string masked = OnlyBlock(s, parts, BlockRole::kMasked);
+  s.SetScope(WrittenBuffer(s, masked), Scope::kLocal);
+  s.ComputeAt(masked, at);
+  const Names loops = LoopsInside(s, masked, at).spatial;
+  if (!s.ok()) return;
+  const std::string across = OnlyBlock(s, parts, BlockRole::kScores);
+  const std::string partial = OnlyBlock(s, parts, BlockRole::kScoreLanes);
+  for (const auto& [block, role] :
+       {std::pair(across, BlockRole::kAcross), std::pair(partial, BlockRole::kLanes)}) {
+    s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
+    s.ComputeAt(block, loops.back());
+    VectorizeRowStep(s, block, role, loops.back(), lanes);
+  }
 }
 
 // Keys of a head, transposed. Reads run along memory, writes are scattered: each line is written
@@ -335,6 +386,10 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Unroll(e[1]);
   s.Vectorize(e[2]);
   ScheduleRowSteps(s, parts, i[0], lanes);
+  if (ValueOf(point, "keys_in_rows") != 0) {
+    ScheduleDotsOfRows(s, parts, i[0], lanes);
+    return ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));
+  }
   ScheduleScores(s, parts, machine, i[0]);
   if (kernel.IsPlain()) {
     ScheduleTransposedKeys(s, parts, lead.back(), lanes);
@@ -349,6 +404,6 @@ constexpr OpKind kOps[] = {OpKind::kAttention};
 }  // namespace
 
 extern const Algorithm kAttention;
-const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 4};
+const Algorithm kAttention = {"attention", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 5};
 
 }  // namespace tenon::ops

@@ -18,30 +18,6 @@ bool IsRowStep(BlockRole role) {
          role == BlockRole::kFactor;
 }
 
-// The vectors of a step that stands under the loop `at`: a reduction of a row in two steps, its
-// weights, or their factor.
-void VectorizeRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
-                      int64_t lanes) {
-  const InnerLoops in = LoopsInside(s, block, at);
-  if (!s.ok()) return;
-  if (role == BlockRole::kLanes) {
-    // A row of one step has no loop over steps.
-    if (!in.reduce.empty()) {
-      s.Reorder(Concat({in.spatial.size() > 1 ? Names{in.spatial[0]} : Names{},
-                        in.reduce,
-                        {in.spatial.back()}}));
-      std::string init = s.DecomposeReduction(block, in.reduce.at(0));
-      s.Vectorize(s.GetLoops(init).back());
-    }
-    s.Vectorize(in.spatial.back());
-  } else if (role == BlockRole::kAcross) {
-    s.DecomposeReduction(block, in.reduce.at(0));
-    s.Vectorize(in.reduce.at(0));
-  } else if (role == BlockRole::kRow) {
-    VectorizeLast(s, in.spatial.back(), lanes);
-  }
-}
-
 }  // namespace
 
 Expr PaddedAt(const Operand& x, const Indices& lead, const Expr& row, const Expr& col,
@@ -126,6 +102,28 @@ bool FollowersHaveItsShape(const Site& site) {
     const std::vector<Expr>& dims = site.region.type(v).dims;
     return std::equal(dims.begin(), dims.end(), own.begin(), own.end(), graph::ProveEqual);
   });
+}
+
+void VectorizeRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
+                      int64_t lanes) {
+  const InnerLoops in = LoopsInside(s, block, at);
+  if (!s.ok()) return;
+  if (role == BlockRole::kLanes) {
+    // A row of one step has no loop over steps.
+    if (!in.reduce.empty()) {
+      s.Reorder(Concat({in.spatial.size() > 1 ? Names{in.spatial[0]} : Names{},
+                        in.reduce,
+                        {in.spatial.back()}}));
+      std::string init = s.DecomposeReduction(block, in.reduce.at(0));
+      s.Vectorize(s.GetLoops(init).back());
+    }
+    s.Vectorize(in.spatial.back());
+  } else if (role == BlockRole::kAcross) {
+    s.DecomposeReduction(block, in.reduce.at(0));
+    s.Vectorize(in.reduce.at(0));
+  } else if (role == BlockRole::kRow) {
+    VectorizeLast(s, in.spatial.back(), lanes);
+  }
 }
 
 void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {

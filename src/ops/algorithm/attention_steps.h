@@ -37,6 +37,11 @@ Operand ResultOf(const OpContext& op, const Operand& weighted, const te::Tensor&
 /// Whether what follows the anchor has the result's shape.
 bool FollowersHaveItsShape(const Site& site);
 
+/// Makes vectors of what stands under the loop `at`: the first step of a row's reduction (`role`:
+/// kLanes), its second (kAcross), or a row (kRow).
+void VectorizeRowStep(Schedule& s, const std::string& block, BlockRole role, const std::string& at,
+                      int64_t lanes);
+
 /// Puts the blocks of WeightsOfScores under the loop `at` over rows, each for all rows in there.
 void ScheduleRowSteps(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes);
 /// The same with all steps of a row before those of the next, of several: what one step leaves is

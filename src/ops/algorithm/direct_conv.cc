@@ -189,6 +189,6 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 
 extern const Algorithm kDirectConv;
 const Algorithm kDirectConv = {"direct_conv", kOps,  IsFor,      SpaceOf, Wants,
-                               Work,          Build, ScheduleIt, 6};
+                               Work,          Build, ScheduleIt, 7};
 
 }  // namespace tenon::ops

@@ -232,6 +232,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kPackedMatMul;
 const Algorithm kPackedMatMul = {"packed_matmul", kOps,       IsFor, SpaceOf, Wants, Work,
-                                 Build,           ScheduleIt, 5};
+                                 Build,           ScheduleIt, 6};
 
 }  // namespace tenon::ops

@@ -1,4 +1,4 @@
-//   out[…, i, j]  →  for …, i / vector_rows, shares of j:
+//   out[…, i, j]  →  for shares of j, …, i / vector_rows:
 //                      for j / (nv · lanes) of the share:
 //                        for k / 2: sums[vector_rows, nv, lanes] += a[i, k] · (high[k] + low[k])
 //                        sums, with what follows the product, to out
@@ -77,7 +77,8 @@ WorkDescription SplitRowsWork(const Site& site, const ProductShape& s, const Poi
   work.vector_ops = EpilogueElements(site);
   AddProductBytes(&work, site, s.Lead() * blocks);
   std::vector<int64_t> outer = s.lead;
-  outer.insert(outer.end(), {blocks, shares});
+  outer.insert(outer.begin(), shares);
+  outer.push_back(blocks);
   ShareOut(&work, site.machine, outer, point);
   return work;
 }
@@ -123,7 +124,7 @@ void ScheduleSplitRows(Schedule& s, const Parts& parts, const Machine& machine,
   const Names i = s.SplitBy(axes[r - 2], {"-1", "$vector_rows"});
   const Names j = s.SplitBy(axes[r - 1], {"$shares", "-1", "$nv", std::to_string(kernel.lanes())});
   const Names lead(axes.begin(), axes.end() - 2);
-  const Names outer = Concat({lead, {i[0], j[0]}});
+  const Names outer = Concat({{j[0]}, lead, {i[0]}});
   s.Reorder(Concat({outer, {j[1], i[1], j[2], j[3]}}));
   s.SetScope(WrittenBuffer(s, product), Scope::kRegister);
   s.ComputeAt(product, j[1]);

@@ -326,6 +326,6 @@ constexpr OpKind kOps[] = {OpKind::kConv};
 }  // namespace
 
 extern const Algorithm kTileConv;
-const Algorithm kTileConv = {"tile_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
+const Algorithm kTileConv = {"tile_conv", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

@@ -153,6 +153,6 @@ constexpr OpKind kOps[] = {OpKind::kMatMul};
 
 extern const Algorithm kTileMatMul;
 const Algorithm kTileMatMul = {"tile_matmul", kOps,  IsFor,      SpaceOf, Wants,
-                               Work,          Build, ScheduleIt, 3};
+                               Work,          Build, ScheduleIt, 4};
 
 }  // namespace tenon::ops

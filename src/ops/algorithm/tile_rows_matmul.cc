@@ -2,12 +2,13 @@
 // with both factors packed: what tile_matmul does where the rows lie, at the price of writing them
 // again. A few tiles of sums stay in registers while tiles of both factors pass. The second factor
 // is packed ahead; a block of rows of the first is packed by the worker that needs it, so that a
-// step finds its tiles one behind the other, and meets each panel in turn. Rows that are few are
-// one block: then the columns are shared out, and the rows are packed by all workers before. Sums
+// step finds its tiles one behind the other, and meets each panel in turn. Where rows are few, the
+// columns are shared out, too, and the rows are packed by all workers before. Shares come first:
+// blocks of rows may differ, and a worker that has a share of them all has what others have. Sums
 // leave through memory that the first-level cache holds, where what follows the product meets them
 // as vectors.
 //
-//   out[…, i, j]  →  for …, i / (row_block · tile_rows · 16), shares of j:
+//   out[…, i, j]  →  for shares of j, …, i / (row_block · tile_rows · 16):
 //                      rows[row_block, k / 32, parts, tile_rows, 16, 32] = a
 //                      for j / (nv · 16) of the share, row_block:
 //                        for k / 32: bring tile_rows tiles of a and nv of b
@@ -131,8 +132,8 @@ Space SpaceOf(const Site& site) {
   const Expr parts = IndexConst(std::max<int64_t>(s.Lead(), 1)) * blocks * shares;
   space.Require(Or(Lt(IndexConst(1), parts), Ne(panels % 2, IndexConst(0))));
   std::vector<TripCount> outer = TripCounts(s.lead, s.least);
+  outer.emplace(outer.begin(), shares);
   outer.emplace_back(blocks, ceil_div(s.least.back(), block * own));
-  outer.emplace_back(shares);
   AddParallelLoops(&space, outer, !AreNumbers(site.result()));
   return space;
 }
@@ -208,7 +209,8 @@ WorkDescription Work(const Site& site, const Point& point) {
   work.vector_ops = EpilogueElements(site) + 2 * sums + to_pack * packed;
   AddProductBytes(&work, site, s.Lead() * blocks);
   std::vector<int64_t> outer = s.lead;
-  outer.insert(outer.end(), {blocks, shares});
+  outer.insert(outer.begin(), shares);
+  outer.push_back(blocks);
   ShareOut(&work, site.machine, outer, point);
   work.barriers = shares > 1 ? 1 : 0;
   return work;
@@ -349,13 +351,13 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   Names i = s.SplitBy(axes[r - 2], {"-1", "$row_block", "$tile_rows", rows});
   Names j = s.SplitBy(axes[r - 1], {"$shares", "-1", "$nv", lanes});
   const Names lead(axes.begin(), axes.end() - 2);
-  const Names outer = Concat({lead, {i[0], j[0]}});
+  const Names outer = Concat({{j[0]}, lead, {i[0]}});
   s.Reorder(Concat({outer, {j[1], i[1], i[2], i[3], j[2], j[3]}}));
   s.Unroll(j[2]);
   s.Vectorize(j[3]);
   const bool split = !OnlyBlock(s, parts, BlockRole::kRow).empty();  // products are written out
   ScheduleTiles(s, parts, machine, sums, i[1], split ? 1 : 0, j[1]);
-  SchedulePack(s, parts, machine, point, ValueOf(point, "shares") > 1 ? "" : j[0]);
+  SchedulePack(s, parts, machine, point, ValueOf(point, "shares") > 1 ? "" : i[0]);
   ParallelFirst(s, outer, ValueOf(point, "parallel_loops"));
   ScheduleHalos(s, parts, machine);
 }
@@ -366,8 +368,8 @@ constexpr OpKind kOps[] = {OpKind::kMatMul}, kSplitOps[] = {OpKind::kSplitMatMul
 
 extern const Algorithm kTileRowsMatMul, kSplitMatMul;
 const Algorithm kTileRowsMatMul = {"tile_rows_matmul", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                   ScheduleIt,         3};
+                                   ScheduleIt,         4};
 const Algorithm kSplitMatMul = {"split_matmul", kSplitOps, IsFor,      SpaceOf, Wants,
-                                Work,           Build,     ScheduleIt, 7};
+                                Work,           Build,     ScheduleIt, 8};
 
 }  // namespace tenon::ops

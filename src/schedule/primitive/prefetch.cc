@@ -82,7 +82,8 @@ Lines LinesOf(const Buffer& buffer) {
 }
 
 // A hint for a line: its variables are the dimensions of the buffer, of each every step-th.
-Block HintBlock(const std::string& name, const Buffer& buffer, const Lines& lines, Body* body) {
+Block HintBlock(const std::string& name, const Buffer& buffer, const Lines& lines,
+                PrefetchFor purpose, Body* body) {
   Block out;
   out.name = name;
   std::vector<Expr> at;
@@ -96,9 +97,10 @@ Block HintBlock(const std::string& name, const Buffer& buffer, const Lines& line
         IterVarNode::Make(v, IterKind::kSpatial, IndexConst(0), count, IndexConst(0)));
   }
   out.reads = {PointRegion(buffer, at)};
-  out.body = Evaluate::Make(Call::Make(Intrinsic::kPrefetch,
-                                       {Load::Make(buffer, at), MakeIntConst(DType::Int(32), 0)},
-                                       DType::Int(32)));
+  out.body = Evaluate::Make(Call::Make(
+      Intrinsic::kPrefetch,
+      {Load::Make(buffer, at), MakeIntConst(DType::Int(32), static_cast<int64_t>(purpose))},
+      DType::Int(32)));
   return out;
 }
 
@@ -277,8 +279,8 @@ Result Prefetch(State& s, const std::string& name, const std::string& buffer_nam
   TN_ASSIGN_OR_RETURN(const HintTarget t,
                       FindTarget(body, name, buffer_name, loop_name, distance, &analyzer));
   std::string made = body.NewBlockName(buffer_name + ".prefetch");
-  Stmt nest =
-      MakeNest(HintBlock(made, t.buffer, t.lines, &body), t.box, Widen::kYes, &body, &analyzer);
+  Stmt nest = MakeNest(HintBlock(made, t.buffer, t.lines, PrefetchFor::kRead, &body), t.box,
+                       Widen::kYes, &body, &analyzer);
   const Stmt& inside = t.loop->loop()->body;
   s.SetBody(Edit(body.root(), {{inside.get(), Before(nest, inside)}}));
   return Names{made};
@@ -303,7 +305,9 @@ Result SpreadPrefetch(State& s, const std::string& name, const std::string& buff
   TN_ASSIGN_OR_RETURN(const Turns turns, TurnsOf(loops, name, &analyzer));
   TN_ASSIGN_OR_RETURN(const Numbered lines, NumberLines(t, name, &analyzer));
 
-  Block hint = HintBlock(body.NewBlockName(buffer_name + ".prefetch"), t.buffer, t.lines, &body);
+  // All of an iteration of `loop` comes first.
+  Block hint = HintBlock(body.NewBlockName(buffer_name + ".prefetch"), t.buffer, t.lines,
+                         PrefetchFor::kLaterRead, &body);
   const int64_t each = (lines.count - 1) / turns.count + 1;
   const Var own = VarNode::Make(body.NewVarName(hint.name + ".ax"));
   Expr number = turns.number;

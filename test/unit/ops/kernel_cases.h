@@ -167,6 +167,17 @@ inline testing::Reference ReferenceOf(const Kernel& kernel) {
   return {std::move(module), "k"};
 }
 
+// A dim of the case, 1 to 40, and sizes around tiles of up to eight.
+inline TensorType Open(TensorType type, size_t axis, Case* c) {
+  if (c->dims.empty()) {
+    c->dims.push_back({VarNode::Make("m"), 1, 40, 1});
+    c->at.clear();
+    for (int64_t m : {1, 7, 9, 17}) c->at.push_back({{"m", m}});
+  }
+  type.dims[axis] = c->dims[0].var;
+  return type;
+}
+
 inline constexpr size_t kPoints = 3;  // beside the cheapest
 
 using Allowed = std::function<bool(const Point&)>;
