@@ -127,7 +127,9 @@ std::string WrongArguments(const Call& call) {
                                              : fmt::format("lanes of {}", call.dtype.ToString());
     case Intrinsic::kBufferData: return IsA<Load>(call.args[0]) ? "" : "a load naming the place";
     case Intrinsic::kPrefetch:
-      return IsA<Load>(call.args[0]) ? "" : "a load naming the place, and 0 to read, 1 to write or 2 to read later";
+      return IsA<Load>(call.args[0])
+                 ? ""
+                 : "a load naming the place, and 0 to read, 1 to write or 2 to read later";
     case Intrinsic::kPtrOffset:
     case Intrinsic::kPtrLoad:
     case Intrinsic::kPtrStore: return type(0).IsHandle() && IsCount(type(1)) ? "" : address;
