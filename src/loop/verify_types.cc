@@ -126,10 +126,13 @@ std::string WrongArguments(const Call& call) {
       return type(0).Element() == call.dtype ? ""
                                              : fmt::format("lanes of {}", call.dtype.ToString());
     case Intrinsic::kBufferData: return IsA<Load>(call.args[0]) ? "" : "a load naming the place";
-    case Intrinsic::kPrefetch:
-      return IsA<Load>(call.args[0])
+    case Intrinsic::kPrefetch: {
+      const std::optional<int64_t> purpose = AsInt(call.args[1]);
+      constexpr auto kLast = static_cast<int64_t>(PrefetchFor::kLaterRead);
+      return IsA<Load>(call.args[0]) && purpose && *purpose >= 0 && *purpose <= kLast
                  ? ""
                  : "a load naming the place, and 0 to read, 1 to write or 2 to read later";
+    }
     case Intrinsic::kPtrOffset:
     case Intrinsic::kPtrLoad:
     case Intrinsic::kPtrStore: return type(0).IsHandle() && IsCount(type(1)) ? "" : address;

@@ -36,7 +36,8 @@ namespace {
 
 const DType kF32 = DType::Float(32);
 constexpr int64_t kMaxOpenRows = 8;
-// Vectors' worth of work to add up the lanes of a vector: a shuffle and an addition for each half.
+// Operations that add up the lanes of a vector: a shuffle and an addition each time that sixteen
+// are halved.
 constexpr int64_t kAddLanes = 8;
 
 struct Shape {
@@ -76,6 +77,25 @@ std::optional<Shape> ReadShape(const Site& site) {
                *kernel};
 }
 
+// Keys that a view has turned do not lie in rows: an element of one is as far from the next as all
+// keys are long.
+bool LieInRows(const graph::Graph& region, graph::ValueId keys) {
+  for (graph::NodeId n = region.value(keys).producer; n != graph::kNoNode;
+       n = region.value(keys).producer) {
+    const graph::Node& view = region.node(n);
+    if (view.op == OpKind::kTranspose) {
+      const std::vector<int64_t> perm = view.attrs.GetInts("perm");
+      if (perm.back() + 1 != static_cast<int64_t>(perm.size())) return false;
+    } else if (view.op != OpKind::kReshape ||
+               !graph::ProveEqual(region.type(keys).dims.back(),
+                                  region.type(view.inputs[0]).dims.back())) {
+      break;
+    }
+    keys = view.inputs[0];
+  }
+  return true;
+}
+
 bool IsFor(const Site& site) {
   auto s = ReadShape(site);
   const int64_t lanes = site.machine.Lanes(kF32);
@@ -97,7 +117,8 @@ Space SpaceOf(const Site& site) {
       space.Add({"rows", OneTo(std::min(most, site.machine.registers)), false, false});
   space.Require(FitsRegisters(rows, scores, site.machine));
   space.Require(FitsRegisters(rows, out, site.machine));
-  const bool has_rows = s.IsPlain() && s.depth >= lanes;
+  const bool has_rows =
+      s.IsPlain() && s.depth >= lanes && LieInRows(site.region, site.node().inputs[1]);
   const Expr in_rows =
       space.Add({"keys_in_rows", has_rows ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
                  false, true});
@@ -316,7 +337,7 @@ void ScheduleScores(Schedule& s, const Parts& parts, const Machine& machine,
 }
 
 // Scores of one query, each a dot product of two rows.
-void ScheduleDotsOfRows(Schedule& s, const Parts& parts, const std::string& at, int64_t lanes) {
+void ScheduleDotsOfRows(Schedule& s, const Parts& parts, const std::string& at) {
   const std::string masked = OnlyBlock(s, parts, BlockRole::kMasked);
   s.SetScope(WrittenBuffer(s, masked), Scope::kLocal);
   s.ComputeAt(masked, at);
@@ -328,7 +349,7 @@ void ScheduleDotsOfRows(Schedule& s, const Parts& parts, const std::string& at, 
        {std::pair(across, BlockRole::kAcross), std::pair(partial, BlockRole::kLanes)}) {
     s.SetScope(WrittenBuffer(s, block), Scope::kRegister);
     s.ComputeAt(block, loops.back());
-    VectorizeRowStep(s, block, role, loops.back(), lanes);
+    VectorizeRowStep(s, block, role, loops.back(), /*lanes=*/0);  // sums are whole vectors
   }
 }
 
@@ -387,7 +408,7 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
   s.Vectorize(e[2]);
   ScheduleRowSteps(s, parts, i[0], lanes);
   if (ValueOf(point, "keys_in_rows") != 0) {
-    ScheduleDotsOfRows(s, parts, i[0], lanes);
+    ScheduleDotsOfRows(s, parts, i[0]);
     return ParallelFirst(s, lead, ValueOf(point, "parallel_loops"));
   }
   ScheduleScores(s, parts, machine, i[0]);

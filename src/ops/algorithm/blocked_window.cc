@@ -139,6 +139,6 @@ constexpr OpKind kOps[] = {OpKind::kMaxPool, OpKind::kAvgPool, OpKind::kReduce};
 
 extern const Algorithm kBlockedWindow;
 const Algorithm kBlockedWindow = {"blocked_window", kOps, IsFor, SpaceOf, Wants, Work, Build,
-                                  ScheduleIt,       2};
+                                  ScheduleIt,       3};
 
 }  // namespace tenon::ops

@@ -4,7 +4,7 @@
 // is packed ahead; a block of rows of the first is packed by the worker that needs it, so that a
 // step finds its tiles one behind the other, and meets each panel in turn. Where rows are few, the
 // columns are shared out, too, and the rows are packed by all workers before. Shares come first:
-// blocks of rows may differ, and a worker that has a share of them all has what others have. Sums
+// blocks of rows may differ, and workers with as many shares of all blocks have the same to do. Sums
 // leave through memory that the first-level cache holds, where what follows the product meets them
 // as vectors.
 //

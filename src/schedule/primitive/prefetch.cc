@@ -305,7 +305,7 @@ Result SpreadPrefetch(State& s, const std::string& name, const std::string& buff
   TN_ASSIGN_OR_RETURN(const Turns turns, TurnsOf(loops, name, &analyzer));
   TN_ASSIGN_OR_RETURN(const Numbered lines, NumberLines(t, name, &analyzer));
 
-  // All of an iteration of `loop` comes first.
+  // It is read only after the rest of this iteration of `loop`.
   Block hint = HintBlock(body.NewBlockName(buffer_name + ".prefetch"), t.buffer, t.lines,
                          PrefetchFor::kLaterRead, &body);
   const int64_t each = (lines.count - 1) / turns.count + 1;

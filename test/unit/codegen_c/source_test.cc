@@ -167,6 +167,21 @@ TEST(Source, ContractionIsAsked) {
 }
 
 // One worker: rank 0 of 1, barriers do nothing, atomics are plain.
+TEST(Source, PrefetchesSayWhereTo) {
+  const std::string text = TextOf(One(Kernel("f", {kF32, kF32}, [&](const auto& b, Expr) {
+    std::vector<Stmt> hints;
+    for (const int64_t purpose : {0, 1, 2}) {
+      hints.push_back(Evaluate::Make(
+          Call::Make(Intrinsic::kPrefetch,
+                     {Load::Make(b[0], {IndexConst(0)}), MakeIntConst(DType::Int(32), purpose)},
+                     DType::Int(32))));
+    }
+    return Seq::Make(hints);
+  })));
+  for (const char* hint : {", 0, 3);", ", 1, 3);", ", 0, 2);"})
+    EXPECT_NE(text.find(hint), std::string::npos) << hint << "\n" << text;
+}
+
 TEST(Source, ATeamOfOne) {
   Module m = One(Kernel("f", {kF32}, [](const auto& b, Expr n) {
     Expr rank = Call::Make(Intrinsic::kTeamRank, {}, DType::Index());

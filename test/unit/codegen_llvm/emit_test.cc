@@ -100,6 +100,20 @@ TEST(MicroKernel, SumsThatAConditionReadsStayInRegisters) {
   EXPECT_NE(text->find("masked.load"), std::string::npos) << *text;
 }
 
+// What is read next is asked into the nearest cache, what is read later into the second.
+TEST(Prefetch, SaysWhereTo) {
+  auto module = ParseModule(R"(func @kernel(x: f32[64], out y: f32[16]) {
+  prefetch<i32>(x[0], 0)
+  prefetch<i32>(y[0], 1)
+  prefetch<i32>(x[32], 2)
+})");
+  ASSERT_TRUE(module) << ToString(module.errors());
+  auto text = codegen::EmitLlvm(*module, *Target::Parse("llvm -mcpu=x86-64-v3"), {});
+  ASSERT_TRUE(text) << ToString(text.errors());
+  for (const char* hint : {"i32 0, i32 3, i32 1)", "i32 1, i32 3, i32 1)", "i32 0, i32 2, i32 1)"})
+    EXPECT_NE(text->find(hint), std::string::npos) << hint << "\n" << *text;
+}
+
 // Several selects in each other say the same load and the same branch again and again (what is
 // rounded, and rounded again): each is there once, without a mask where no mask is around it.
 TEST(Emit, WhatAConditionHasReadIsNotReadAgain) {

@@ -28,21 +28,68 @@ TEST(Kernel, AttentionOfOpenSizes) {
   Check(c, "attention", 1e-6);
 }
 
-// Scores as dot products of rows: depths of one vector, of more and a rest, of several sums.
+bool KeysAreInRows(const Point& p) { return ValueOf(p, "keys_in_rows") == 1; }
+
+// Scores as dot products of rows: depths of one vector, of more and a rest, of several sums; with
+// masks of every kind.
 TEST(Kernel, AttentionOfKeysInRows) {
-  const Allowed in_rows = [](const Point& p) { return ValueOf(p, "keys_in_rows") == 1; };
-  for (int64_t depth : {16, 20, 67}) {
-    SCOPED_TRACE(fmt::format("depth {}", depth));
+  const Machine avx2 = MachineOf("x86-64-v3");
+  for (const Machine* machine : {&TestMachine(), &avx2}) {
+    for (int64_t depth : {16, 20, 67}) {
+      SCOPED_TRACE(fmt::format("{} lanes, depth {}", machine->Lanes(DType::Float(32)), depth));
+      Case c;
+      c.op = OpKind::kAttention;
+      c.attrs = Attrs{{"scale", 0.25}};
+      c.inputs = {F32({1, 2, 3, depth}), F32({1, 2, 19, depth}), F32({1, 2, 19, 24})};
+      Check(c, "attention", 1e-6, *machine, kPoints, KeysAreInRows);
+      c.inputs.push_back(TypeOf(DType::Bool(), {1, 1, 3, 19}));
+      Check(c, "attention", 1e-6, *machine, kPoints, KeysAreInRows);
+      c.inputs = {Open(F32({1, 2, 1, depth}), 2, &c), Open(F32({1, 2, 1, depth}), 2, &c),
+                  Open(F32({1, 2, 1, 24}), 2, &c), Open(F32({1, 1, 1, 1}), 3, &c)};
+      Check(c, "attention", 1e-6, *machine, kPoints, KeysAreInRows);
+    }
+  }
+}
+
+// They are what transposed keys give; and few queries take them, where keys lie in rows.
+TEST(Kernel, KeysInRowsAreForFewQueries) {
+  const Algorithm& algorithm = *FindAlgorithm("attention");
+  const auto case_of = [](int64_t queries) {
     Case c;
     c.op = OpKind::kAttention;
     c.attrs = Attrs{{"scale", 0.25}};
-    c.inputs = {F32({1, 2, 3, depth}), F32({1, 2, 19, depth}), F32({1, 2, 19, 24}),
-                F32({1, 1, 3, 19})};
-    Check(c, "attention", 1e-6, TestMachine(), kPoints, in_rows);
-    c.inputs = {Open(F32({1, 2, 1, depth}), 2, &c), Open(F32({1, 2, 1, depth}), 2, &c),
-                Open(F32({1, 2, 1, 24}), 2, &c), Open(F32({1, 1, 1, 1}), 3, &c)};
-    Check(c, "attention", 1e-6, TestMachine(), kPoints, in_rows);
-  }
+    c.inputs = {F32({1, 2, queries, 64}), F32({1, 2, 130, 64}), F32({1, 2, 130, 64})};
+    return c;
+  };
+  const auto takes = [&](int64_t queries) {
+    const graph::Graph region = RegionOf(case_of(queries));
+    return KeysAreInRows(
+        CheapestPoint(algorithm, {region, AnchorOf(region), TestMachine()}, nullptr)->point);
+  };
+  EXPECT_TRUE(takes(1));
+  EXPECT_TRUE(takes(2));
+  EXPECT_FALSE(takes(64));
+
+  const graph::Graph region = RegionOf(case_of(3));
+  const Site site{region, AnchorOf(region), TestMachine()};
+  const auto kernel = [&](bool in_rows) {
+    const Allowed allowed = [&](const Point& p) { return KeysAreInRows(p) == in_rows; };
+    const Point point = CheapestPoint(algorithm, site, allowed)->point;
+    const graph::Plan plan = MakePlan(algorithm, algorithm.space(site), point, 0);
+    return *Build(Placed(region, algorithm, point, TestMachine()), &plan, TestMachine());
+  };
+  testing::Reference of_transposed = ReferenceOf(kernel(false));
+  EXPECT_TRUE(
+      Alike(of_transposed, ScheduleKernel(kernel(true), TestMachine())->module(), 1e-6, {}));
+
+  graph::Builder b("region");
+  const ValueId q = b.Input("q", F32({2, 1, 64})), k = b.Input("k", F32({2, 64, 130}));
+  const ValueId v = b.Input("v", F32({2, 130, 64}));
+  const ValueId kt =
+      *b.Add(OpKind::kTranspose, {k}, "kt", {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  b.Output("y", *b.Add(OpKind::kAttention, {q, kt, v}, "y", {{"scale", 0.25}}));
+  const graph::Graph turned = std::move(b).Finish();
+  EXPECT_FALSE(CheapestPoint(algorithm, {turned, AnchorOf(turned), TestMachine()}, KeysAreInRows));
 }
 
 // Factors that are multiplied in pairs: odd depths, numbers of keys and widths that fill no vector.

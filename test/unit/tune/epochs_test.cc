@@ -81,6 +81,10 @@ constexpr Site kSites[] = {
   %1: f32[1, 16, 6, 6] = max_pool(%0) {kernel: [2, 2], strides: [2, 2]} "k"
   return %1 "y"
 })"},
+    {kV3, R"(graph @g(%0 "x": f32[1, 64, 28, 28]) {
+  %1: f32[1, 64, 1, 1] = reduce(%0) {kind: "mean", axes: [2, 3], keepdims: true} "k"
+  return %1 "y"
+})"},
     {kV3,
      R"(graph @g(%0 "x": f32[5, 64], %1 "c": u8[24, 32], %2 "s": f32[24, 2], %3 "o": f32[24, 2]) {
   %4: f32[5, 24] = block_matmul(%0, %1, %2, %3) {bits: 4, block: 32} "k"
