@@ -4,9 +4,9 @@
 // is packed ahead; a block of rows of the first is packed by the worker that needs it, so that a
 // step finds its tiles one behind the other, and meets each panel in turn. Where rows are few, the
 // columns are shared out, too, and the rows are packed by all workers before. Shares come first:
-// blocks of rows may differ, and workers with as many shares of all blocks have the same to do. Sums
-// leave through memory that the first-level cache holds, where what follows the product meets them
-// as vectors.
+// blocks of rows may differ, and workers with as many shares of all blocks have the same to do.
+// Sums leave through memory that the first-level cache holds, where what follows the product meets
+// them as vectors.
 //
 //   out[…, i, j]  →  for shares of j, …, i / (row_block · tile_rows · 16):
 //                      rows[row_block, k / 32, parts, tile_rows, 16, 32] = a
@@ -168,9 +168,11 @@ void AddTurns(WorkDescription* work, const Site& site, const TiledShape& t, cons
   const auto turns = static_cast<double>(s.Lead() * panels * steps * t.Products());
   const double matrix = BytesOf(site.region, site.input(1));
   // Loads of rows take places among those that wait for a panel from far away, of which a core has
-  // few.
+  // few; one tile of rows takes fewer.
+  constexpr double kOneTile = 0.8;
   const size_t from = level(static_cast<int64_t>(matrix));
-  const double crowd = from > 1 ? static_cast<double>(rows + nv) / static_cast<double>(nv) : 1;
+  double crowd = from > 1 ? static_cast<double>(rows + nv) / static_cast<double>(nv) : 1;
+  if (groups == 1) crowd = std::max(kOneTile * crowd, 1.0);
   const double per_turn = crowd * static_cast<double>(nv * kernel.lanes() * t.StepBytes()) /
                           static_cast<double>(t.Products());
   work->AddTileSteps(rows, nv, turns * static_cast<double>(blocks), {from, per_turn});
