@@ -1,8 +1,9 @@
 """Packages from PyPI that import onnxruntime, unmodified, with Tenon in its place: python run.py --venv DIR [CASE …].
 
 DIR is a virtual environment that has the packages and no ONNX Runtime; where it is missing it is made, which needs the
-network. Each case of cases.py runs in it with tenon.onnxruntime, and again with this interpreter's ONNX Runtime; the answers
-must agree: words the same, whole numbers within 1, others within 1e-3. Exit status 1: some do not."""
+network. Each case of cases.py runs in it with tenon.onnxruntime (from PYTHONPATH, or else from build/python), and again
+with this interpreter's ONNX Runtime; the answers must agree: words the same, whole numbers within 1, others within 1e-3.
+Exit status 1: some do not."""
 
 import argparse
 import json
@@ -95,10 +96,11 @@ def main():
     # The same packages; of this interpreter's, ONNX Runtime and what only that needs.
     real_place = str(Path(onnxruntime.__file__).parents[1])
     real = begin + f"sys.path.append({real_place!r}); import onnxruntime, cases; cases.main()"
+    tenon = [Path(p) for p in os.environ.get("PYTHONPATH", str(HERE.parents[1] / "build" / "python")).split(":")]
     failed = 0
     for case in names:
         try:
-            mine, seconds = answer(venv / "bin" / "python", ours, [Path(p) for p in os.environ["PYTHONPATH"].split(":")], case)
+            mine, seconds = answer(venv / "bin" / "python", ours, tenon, case)
             theirs, _ = answer(venv / "bin" / "python", real, [], case)
             said, most = difference(mine, theirs, case)
             print(f"{case}: {said or f'the same, numbers within {most:.1e}'} ({seconds:.1f} s)", flush=True)
