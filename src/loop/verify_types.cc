@@ -64,6 +64,13 @@ bool TakesOperand(UnaryOp op, DType type) {
   return false;
 }
 
+std::string WrongPrefetch(const Call& call) {
+  const std::optional<int64_t> purpose = AsInt(call.args[1]);
+  constexpr auto kLast = static_cast<int64_t>(PrefetchFor::kLaterRead);
+  const bool fits = IsA<Load>(call.args[0]) && purpose && *purpose >= 0 && *purpose <= kLast;
+  return fits ? "" : "a load naming the place, and 0 to read, 1 to write or 2 to read later";
+}
+
 // What is wrong with the arguments of a call; "" when nothing is.
 std::string WrongArguments(const Call& call) {
   const auto type = [&](size_t i) { return call.args[i]->dtype; };
@@ -126,13 +133,7 @@ std::string WrongArguments(const Call& call) {
       return type(0).Element() == call.dtype ? ""
                                              : fmt::format("lanes of {}", call.dtype.ToString());
     case Intrinsic::kBufferData: return IsA<Load>(call.args[0]) ? "" : "a load naming the place";
-    case Intrinsic::kPrefetch: {
-      const std::optional<int64_t> purpose = AsInt(call.args[1]);
-      constexpr auto kLast = static_cast<int64_t>(PrefetchFor::kLaterRead);
-      return IsA<Load>(call.args[0]) && purpose && *purpose >= 0 && *purpose <= kLast
-                 ? ""
-                 : "a load naming the place, and 0 to read, 1 to write or 2 to read later";
-    }
+    case Intrinsic::kPrefetch: return WrongPrefetch(call);
     case Intrinsic::kPtrOffset:
     case Intrinsic::kPtrLoad:
     case Intrinsic::kPtrStore: return type(0).IsHandle() && IsCount(type(1)) ? "" : address;
