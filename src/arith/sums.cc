@@ -115,7 +115,7 @@ std::optional<Linear> Combine(ExprIds& ids, const Linear& sum, const Linear& x, 
 }  // namespace
 
 // k * (x % d) + k * d * (x / d)        → k * x           (any d)
-// k * (x % d) + k * d * ((x / d) % e)  → k * (x % (d * e))
+// k * (x % d) + k * d * ((x / d + y) % e)  → k * ((x + d * y) % (d * e)), for what has been reduced by d and by e apart
 // k * x - k * d * (x / d)              → k * (x % d)
 // The first also where sizes multiply both, as they do in an index of several axes:
 // n * (x % d) + n * d * (x / d)        → n * x
@@ -193,10 +193,19 @@ std::optional<Linear> Analyzer::Impl::RecombineMod(const Linear& sum, const Term
     const Binary* outer = AsConstDivMod(u.product, BinaryOp::kMod, &e);
     if (!outer || u.coefficient != *kd) continue;
     if (!quotient) quotient = Simplify(Binary::Make(BinaryOp::kDiv, mod.lhs, mod.rhs));
-    if (!ids.Same(outer->lhs, quotient)) continue;
     auto de = CheckedMul(*d, e);
     if (!de) continue;
-    Linear merged = AtomSum(Binary::Make(BinaryOp::kMod, mod.lhs, IndexConst(*de)));
+    Linear merged;
+    if (ids.Same(outer->lhs, quotient)) {
+      merged = AtomSum(Binary::Make(BinaryOp::kMod, mod.lhs, IndexConst(*de)));
+    } else {
+      const Linear q = LinearOf(quotient), parts = LinearOf(outer->lhs);
+      if (!ContainsScaled(ids, parts, q, 1)) continue;
+      const auto y = AddScaled(ids, parts, q, -1);
+      const auto x = y ? AddScaled(ids, LinearOf(mod.lhs), *y, *d) : std::nullopt;
+      if (!x) continue;
+      merged = LinearOf(Simplify(Binary::Make(BinaryOp::kMod, ToExpr(*x), IndexConst(*de))));
+    }
     auto out = AddScaled(ids, sum, AtomSum(u.product), -*kd);
     if (out) out = Combine(ids, *out, AtomSum(t.product), -k, merged, k);
     if (out) return out;

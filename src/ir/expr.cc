@@ -248,6 +248,32 @@ Expr MakeIntConst(DType type, int64_t value) {
   return type.IsVector() ? Broadcast::Make(c, type.lanes, type.scalable) : c;
 }
 
+Expr LowestOf(DType type) {
+  if (type.IsFloat()) return MakeConst(type, LeastOf(type.Element()));
+  return MakeIntConst(type, type.IsSigned() ? static_cast<int64_t>(uint64_t{1} << (type.bits - 1)) : 0);
+}
+
+Expr HighestOf(DType type) {
+  if (type.IsFloat()) return MakeConst(type, GreatestOf(type.Element()));
+  const uint64_t ones = ~uint64_t{0} >> (64 - type.bits);
+  return MakeIntConst(type, static_cast<int64_t>(type.IsSigned() ? ones >> 1 : ones));
+}
+
+Expr NeutralOf(BinaryOp op, DType type) {
+  switch (op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kOr: return MakeIntConst(type, 0);
+    case BinaryOp::kMul:
+    case BinaryOp::kAnd: return MakeIntConst(type, 1);
+    case BinaryOp::kBitAnd: return type.IsBool() ? MakeIntConst(type, 1) : MakeIntConst(type, -1);
+    case BinaryOp::kMax: return LowestOf(type);
+    case BinaryOp::kMin: return HighestOf(type);
+    default: return nullptr;  // NOLINT: no such element, or on one side alone
+  }
+}
+
 Expr MakeConst(DType type, double value) {
   DType element = type.Element();
   if (!element.IsFloat()) return MakeIntConst(type, static_cast<int64_t>(value));

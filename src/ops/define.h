@@ -52,9 +52,6 @@ Expr FromEnd(const Expr& raw, const Expr& dim);
 /// What a scatter combines an update with what is there by: add, mul, max or min.
 BinaryOp CombinerOf(const std::string& reduction);
 
-/// Lower and upper ends of a type: -inf/+inf, INT_MIN/INT_MAX, false/true.
-Expr LowestOf(DType type);
-Expr HighestOf(DType type);
 /// Max and min that return NaN where an operand is NaN.
 Expr NanMax(const Expr& a, const Expr& b);
 Expr NanMin(const Expr& a, const Expr& b);

@@ -9,9 +9,6 @@ namespace tenon::ops {
 
 using graph::OpKind;
 
-Expr LowestOf(DType type) { return te::MaxOf(MakeConst(type, 0), {}).init; }
-Expr HighestOf(DType type) { return te::MinOf(MakeConst(type, 0), {}).init; }
-
 static Expr Intrin(Intrinsic i, Expr x) { return Call::Make(i, {std::move(x)}); }
 static Expr IsNan(const Expr& x) { return Intrin(Intrinsic::kIsNan, x); }
 static Expr Const(const Expr& like, double v) { return MakeConst(like->dtype, v); }

@@ -28,8 +28,8 @@ class ReductionScheduler {
     if (parts.empty()) return ReduceLanes(block_);
     const std::string part = s_.RFactor(parts, -1);
     if (!s_.ok() || !ReduceLanes(part)) return false;
-    // The parts in turn, likewise where they are many.
-    if (!ReduceLanes(block_)) {
+    // The parts in turn, likewise where they are many; of an open size they are few as a rule.
+    if (!ReduceLanes(block_, 1)) {
       const Names left = s_.GetSpatialLoops(block_);
       s_.DecomposeReduction(block_, s_.GetReduceLoops(block_)[0]);
       ParallelOuter(s_, left);
@@ -52,21 +52,25 @@ class ReductionScheduler {
   }
 
   // Additions take four cycles and two start in each: four vectors hide most of it.
+  static constexpr int64_t kMostVectors = 4;
+
   int64_t WidthFor(int64_t extent) const {
-    constexpr int64_t kMostVectors = 4, kSteps = 4;
+    constexpr int64_t kSteps = 4;
     int64_t width = lanes_;
-    while (width < kMostVectors * lanes_ && (extent < 0 || width * kSteps <= extent)) width *= 2;
+    while (width < kMostVectors * lanes_ && width * kSteps <= extent) width *= 2;
     return width;
   }
 
   // Partial results in vectors, and what they come to, for each result of the block. False where
-  // its innermost loop does not fill two vectors.
-  bool ReduceLanes(const std::string& block) {
+  // its innermost loop does not fill two vectors. `of_open`: how many vectors where the loop's extent
+  // has no bound.
+  bool ReduceLanes(const std::string& block, int64_t of_open = kMostVectors) {
     const std::string along = s_.GetReduceLoops(block).back();
     // Of an open size the most that there may be: all of it in one step leaves no loop to go in.
     const int64_t most = MostTrips(s_, along);
     if (most >= 0 && most < 2 * lanes_) return false;
-    const std::string lane = s_.Split(along, {-1, WidthFor(most)})[1];
+    const int64_t width = most < 0 ? of_open * lanes_ : WidthFor(most);
+    const std::string lane = s_.Split(along, {-1, width})[1];
     const std::string partial = s_.RFactor(lane, -1);
     if (!s_.ok()) return false;
     s_.SetScope(WrittenBuffer(s_, partial), Scope::kRegister);

@@ -112,22 +112,43 @@ bool ReadsNeighbours(const Schedule& s, const std::string& block, const std::str
          });
 }
 
-Names RunThroughMemory(Schedule& s, const std::string& block, const Names& reduce) {
+// Null: there is no such loop.
+static Expr ExtentOf(const Func& func, const std::string& loop) {
+  Expr extent;
+  PreOrder(func->body, [&](const NodeRef& n) {
+    const auto* l = As<For>(n);
+    if (l && l->var->name == loop) extent = l->extent;
+    return !extent && !IsA<ExprNode>(n);
+  });
+  return extent;
+}
+
+Names RunThroughMemory(const Schedule& s, const std::string& block, const Names& reduce) {
   const Block* found = FindBlock(s.func(), block);
-  size_t longest = 1;
-  for (const Region& r : found->reads) {
+  // The last of the loops that choose along the region's last dims, all but the outermost of them
+  // along the whole of these.
+  const auto run_of = [&](const Region& r, bool open) {
     size_t run = 0;
-    const size_t most = std::min(reduce.size(), r->ranges.size());
-    // All but the outermost run over whole dimensions.
-    while (run < most && Chooses(*found, reduce[reduce.size() - 1 - run],
-                                 r->ranges[r->ranges.size() - 1 - run])) {
+    const size_t rank = r->ranges.size(), most = std::min(reduce.size(), rank);
+    while (run < most &&
+           Chooses(*found, reduce[reduce.size() - 1 - run], r->ranges[rank - 1 - run])) {
       ++run;
-      const std::optional<int64_t> size = AsInt(r->buffer->shape[r->ranges.size() - run]);
-      if (!size || s.GetExtent(reduce[reduce.size() - run]) != *size) break;
+      const Expr extent = ExtentOf(s.func(), reduce[reduce.size() - run]);
+      if (!StructuralEqual(extent, r->buffer->shape[rank - run]) || (!open && !AsInt(extent)))
+        break;
     }
-    longest = std::max(longest, run);
+    return run;
+  };
+  size_t longest = 1, shortest = reduce.size(), known = 1;
+  for (const Region& r : found->reads) {
+    longest = std::max(longest, run_of(r, true));
+    known = std::max(known, run_of(r, false));
+    if (std::any_of(reduce.begin(), reduce.end(),
+                    [&](const std::string& l) { return GoesAlong(*found, l, r); }))
+      shortest = std::min(shortest, run_of(r, true));
   }
-  return Names(reduce.end() - static_cast<long>(longest), reduce.end());
+  const size_t run = shortest == longest ? longest : known;
+  return Names(reduce.end() - static_cast<long>(run), reduce.end());
 }
 
 std::vector<bool> AxesAlong(const Schedule& s, const std::string& block, const std::string& buffer,
@@ -507,22 +528,19 @@ static TripsOfLoop TripsOf(Schedule& s, const std::string& loop) {
   const Func& f = s.func();
   TripsOfLoop trips;
   trips.most = -1;
-  PreOrder(f->body, [&](const NodeRef& n) {
-    const auto* l = As<For>(n);
-    if (!l || l->var->name != loop) return !IsA<ExprNode>(n);
-    VarMap least, typical, most;
-    for (size_t i = 0; i < f->dims.size(); ++i) {
-      const DimRange r = f->dim_range(i);
-      const graph::Dim dim{f->dims[i], r.lo, r.hi < 0 ? graph::Dim::kNoMax : r.hi, r.step};
-      least[f->dims[i].get()] = IndexConst(r.lo);
-      typical[f->dims[i].get()] = IndexConst(dim.Typical());
-      if (r.hi >= 0) most[f->dims[i].get()] = IndexConst(r.hi);
-    }
-    trips.least = AsInt(Simplify(Substitute(l->extent, least))).value_or(1);
-    trips.typical = AsInt(Simplify(Substitute(l->extent, typical))).value_or(1);
-    trips.most = AsInt(Simplify(Substitute(l->extent, most))).value_or(-1);
-    return false;
-  });
+  const Expr extent = ExtentOf(f, loop);
+  if (!extent) return trips;
+  VarMap least, typical, most;
+  for (size_t i = 0; i < f->dims.size(); ++i) {
+    const DimRange r = f->dim_range(i);
+    const graph::Dim dim{f->dims[i], r.lo, r.hi < 0 ? graph::Dim::kNoMax : r.hi, r.step};
+    least[f->dims[i].get()] = IndexConst(r.lo);
+    typical[f->dims[i].get()] = IndexConst(dim.Typical());
+    if (r.hi >= 0) most[f->dims[i].get()] = IndexConst(r.hi);
+  }
+  trips.least = AsInt(Simplify(Substitute(extent, least))).value_or(1);
+  trips.typical = AsInt(Simplify(Substitute(extent, typical))).value_or(1);
+  trips.most = AsInt(Simplify(Substitute(extent, most))).value_or(-1);
   return trips;
 }
 

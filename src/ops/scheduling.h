@@ -36,9 +36,10 @@ std::string ReadAlong(const Schedule& s, const std::string& block, const std::st
 /// loops `with` chooses from.
 bool ReadsNeighbours(const Schedule& s, const std::string& block, const std::string& loop,
                      const Names& with);
-/// The last of a block's reduce loops, as many as run through something that it reads without gaps
-/// and have known sizes; at least one.
-Names RunThroughMemory(Schedule& s, const std::string& block, const Names& reduce);
+/// The last of a block's reduce loops, as many as run through something that it reads without gaps;
+/// at least one. Open sizes are among these where all that the block reads along these loops lies
+/// so: a place elsewhere would be a quotient by such a size.
+Names RunThroughMemory(const Schedule& s, const std::string& block, const Names& reduce);
 /// How often a loop runs at the largest sizes of the function's dims; -1 where these have no end.
 int64_t MostTrips(Schedule& s, const std::string& loop);
 /// The same of loops together.

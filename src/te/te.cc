@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "ir/print.h"
 #include "ir/visit.h"
@@ -14,31 +13,16 @@ Axis ReduceAxis(std::string name, Expr extent) {
   return {VarNode::Make(std::move(name)), std::move(extent)};
 }
 
-static Expr Lowest(DType type) {
-  if (type.IsFloat()) return FloatConst::Make(type, LeastOf(type));
-  if (type.IsBool() || type.code == TypeCode::kUInt) return IntConst::Make(type, 0);
-  return IntConst::Make(type, type.bits == 64 ? std::numeric_limits<int64_t>::min()
-                                              : -(int64_t{1} << (type.bits - 1)));
-}
-
-static Expr Highest(DType type) {
-  if (type.IsFloat()) return FloatConst::Make(type, GreatestOf(type));
-  if (type.IsBool()) return IntConst::Make(type, 1);
-  if (type.code == TypeCode::kUInt) return IntConst::Make(type, -1);
-  return IntConst::Make(type, type.bits == 64 ? std::numeric_limits<int64_t>::max()
-                                              : (int64_t{1} << (type.bits - 1)) - 1);
-}
-
 Body Sum(Expr value, std::vector<Axis> axes, Expr init) {
   if (!init) init = MakeConst(value->dtype, 0);
   return {std::move(value), std::move(axes), BinaryOp::kAdd, std::move(init)};
 }
 Body MaxOf(Expr value, std::vector<Axis> axes) {
-  Expr init = Lowest(value->dtype);
+  Expr init = LowestOf(value->dtype);
   return {std::move(value), std::move(axes), BinaryOp::kMax, std::move(init)};
 }
 Body MinOf(Expr value, std::vector<Axis> axes) {
-  Expr init = Highest(value->dtype);
+  Expr init = HighestOf(value->dtype);
   return {std::move(value), std::move(axes), BinaryOp::kMin, std::move(init)};
 }
 Body Prod(Expr value, std::vector<Axis> axes) {

@@ -79,7 +79,7 @@ Status ImportConv(OpContext& c) {
 }
 
 // What is less than all others of a type.
-double LowestOf(DType type) {
+double LowestNumber(DType type) {
   if (type.IsFloat()) return -std::numeric_limits<double>::infinity();
   return type.IsSigned() ? -std::ldexp(1, type.bits - 1) : 0;
 }
@@ -91,7 +91,7 @@ Status PooledByCall(OpContext& c, std::span<const PaddedAxis> by_call, bool only
   const Val x = f.In(0);
   const bool average = c.row.op == OpKind::kAvgPool;
   const auto pooled = [&](const Val& v) {
-    return f.Emit(c.row.op, {Padded(v, by_call, average ? 0 : LowestOf(v.dtype()))}, attrs);
+    return f.Emit(c.row.op, {Padded(v, by_call, average ? 0 : LowestNumber(v.dtype()))}, attrs);
   };
   if (!only_inside) return f.Result(pooled(x));
   attrs.Set("count_include_pad", true);
@@ -126,7 +126,7 @@ Status MaxAndPlaces(OpContext& c, std::span<const PaddedAxis> by_call, bool colu
                     Attrs attrs) {
   attrs.Set("column_major", column_major);
   const Formula f(c);
-  const Val x = f.In(0), padded = Padded(x, by_call, LowestOf(x.dtype()));
+  const Val x = f.In(0), padded = Padded(x, by_call, LowestNumber(x.dtype()));
   const std::vector<Val> y = f.EmitAll(OpKind::kMaxPool, 2, {padded}, std::move(attrs));
   if (y.size() < 2) return f.Done();
   return f.Result(

@@ -25,7 +25,7 @@ constexpr int64_t kMaxMaps = 8;
 // Vectors along an axis of one element would have nothing to lie along.
 bool IsFor(const Site& site) {
   auto c = ReadConv(site);
-  return c && !c->is_open && c->pad_value == 0 && c->y.back() > 1 &&
+  return c && c->pad_value == 0 && (c->is_open || c->y.back() > 1) &&
          ComputesInF32(site.region, site.node()) && !IsDirectConv(*c) && site.machine.warp == 0;
 }
 
@@ -35,11 +35,10 @@ int64_t Vectors(const ConvGeometry& c, const Machine& machine) {
   return vectors > 4 ? CeilDiv(vectors, 4) * 4 : vectors;
 }
 
-// The innermost axis of space in whole tiles: what the tiles compute, and do not store, beyond its
-// end costs no guards.
-int64_t PaddedWidth(const ConvGeometry& c, int64_t nv, const Machine& machine) {
-  const int64_t tile = nv * machine.Lanes(kF32);
-  return CeilDiv(c.y.back(), tile) * tile;
+// Positions of a tile along the innermost axis of space, which is computed in whole tiles: what lies beyond its end, and is not
+// stored, costs no guards.
+int64_t TileWidth(const Site& site, const Point& point) {
+  return ValueOf(point, "nv") * site.machine.Lanes(kF32);
 }
 
 Space SpaceOf(const Site& site) {
@@ -57,7 +56,7 @@ Space SpaceOf(const Site& site) {
   const Expr tile = nv * IndexConst(site.machine.Lanes(kF32));
   outer.push_back((IndexConst(c.y.back() - 1) + tile) / tile);
   outer.push_back((IndexConst(c.y[1] - 1) + rows) / rows);
-  AddParallelLoops(&space, outer);
+  AddParallelLoops(&space, outer, c.is_open);
   return space;
 }
 
@@ -65,10 +64,15 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const ConvGeometry c = *ReadConv(site);
   std::vector<int64_t> before, after;
   for (size_t i = 0; i < c.rank(); ++i) {
-    const int64_t outputs =
-        i + 1 == c.rank() ? PaddedWidth(c, ValueOf(point, "nv"), site.machine) : c.y[i + 2];
-    const int64_t last = (outputs - 1) * c.strides[i] + (c.w[i + 2] - 1) * c.dilations[i];
+    const int64_t tile = i + 1 == c.rank() ? TileWidth(site, point) : 1;
     before.push_back(c.pads[i]);
+    if (!AsInt(site.input(0).dims[i + 2])) {
+      // Beyond the last output, whose window ends in the padding, all but one of a tile.
+      after.push_back(c.pads[c.rank() + i] + (tile - 1) * c.strides[i]);
+      continue;
+    }
+    const int64_t outputs = CeilDiv(c.y[i + 2], tile) * tile;
+    const int64_t last = (outputs - 1) * c.strides[i] + (c.w[i + 2] - 1) * c.dilations[i];
     after.push_back(std::max<int64_t>(0, last - c.pads[i] - c.x[i + 2] + 1));
   }
   std::vector<Want> wants;
@@ -114,7 +118,8 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
   const ConvGeometry c = *ReadConv(group.site());
   std::vector<Expr> shape = op.out.dims;
-  shape.back() = IndexConst(PaddedWidth(c, ValueOf(point, "nv"), group.site().machine));
+  const int64_t tile = TileWidth(group.site(), point);
+  shape.back() = Simplify(CeilDiv(shape.back(), IndexConst(tile)) * tile);
   return Read(te::Compute(op.name, shape, [&](const Indices& o) {
     std::vector<te::Axis> axes = {te::ReduceAxis("ci", IndexConst(c.w[1]))};
     Expr channel = axes[0].var;

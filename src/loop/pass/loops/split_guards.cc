@@ -37,7 +37,6 @@
 #include "loop/pass/loops/split_guards.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "loop/rewrite.h"
 #include "loop/threads.h"
@@ -221,17 +220,9 @@ bool KeepsElement(const Store& store) {
   };
   if (loads(store.value)) return true;
   const auto* op = As<Binary>(store.value);
-  if (!op || !loads(op->lhs)) return false;
-  const std::optional<double> number = AsFloat(op->rhs);
-  if (!number) return false;
-  const bool is_float = op->dtype.IsFloat();
-  switch (op->op) {
-    case BinaryOp::kAdd: return *number == 0;
-    case BinaryOp::kMul: return *number == 1;
-    case BinaryOp::kMax: return is_float && *number == -std::numeric_limits<double>::infinity();
-    case BinaryOp::kMin: return is_float && *number == std::numeric_limits<double>::infinity();
-    default: return false;
-  }
+  const Expr neutral = op ? NeutralOf(op->op, op->dtype) : nullptr;
+  return neutral && ((loads(op->lhs) && StructuralEqual(op->rhs, neutral)) ||
+                     (loads(op->rhs) && StructuralEqual(op->lhs, neutral)));
 }
 
 // Memory that nobody writes and hints about what nobody will read are nothing, too.

@@ -38,28 +38,11 @@ namespace tenon {
 
 namespace {
 
-// The vector reduction that does `op`, and the value that changes nothing.
-struct LaneReduction {
-  Intrinsic intrinsic;
-  Expr identity;
-};
-
-Expr Lowest(DType type) {
-  if (type.IsFloat()) return FloatConst::Make(type, -std::numeric_limits<double>::infinity());
-  if (!type.IsSigned()) return IntConst::Make(type, 0);
-  return IntConst::Make(type, static_cast<int64_t>(uint64_t{1} << (type.bits - 1)));
-}
-
-Expr Highest(DType type) {
-  if (type.IsFloat()) return FloatConst::Make(type, std::numeric_limits<double>::infinity());
-  uint64_t ones = ~uint64_t{0} >> (64 - type.bits);
-  return IntConst::Make(type, static_cast<int64_t>(type.IsSigned() ? ones >> 1 : ones));
-}
-
-std::optional<LaneReduction> ReductionOf(BinaryOp op, DType type) {
-  if (op == BinaryOp::kAdd) return LaneReduction{Intrinsic::kReduceAdd, MakeIntConst(type, 0)};
-  if (op == BinaryOp::kMax) return LaneReduction{Intrinsic::kReduceMax, Lowest(type)};
-  if (op == BinaryOp::kMin) return LaneReduction{Intrinsic::kReduceMin, Highest(type)};
+// The vector reduction that does `op`.
+std::optional<Intrinsic> ReductionOf(BinaryOp op) {
+  if (op == BinaryOp::kAdd) return Intrinsic::kReduceAdd;
+  if (op == BinaryOp::kMax) return Intrinsic::kReduceMax;
+  if (op == BinaryOp::kMin) return Intrinsic::kReduceMin;
   return std::nullopt;
 }
 
@@ -313,16 +296,16 @@ class LaneRewriter final : public Widener {
       }
       return Store::Make(store.buffer, std::move(indices), value, mask);
     }
-    auto reduction = ReductionOf(update->op, store.buffer->dtype);
+    auto reduction = ReductionOf(update->op);
     if (!reduction) {
       Refuse(fmt::format("no vector form of the update of {}", store.buffer->name));
       return body_of_failure_;
     }
     Expr lanes = VisitLanes(update->value);
     if (Expr mask = MaskOf(store.mask)) {
-      lanes = Select::Make(mask, lanes, ToLanes(reduction->identity, lanes_));
+      lanes = Select::Make(mask, lanes, ToLanes(NeutralOf(update->op, store.buffer->dtype), lanes_));
     }
-    Expr one = Call::Make(reduction->intrinsic, {lanes}, store.buffer->dtype);
+    Expr one = Call::Make(*reduction, {lanes}, store.buffer->dtype);
     Expr self = Load::Make(store.buffer, indices);
     return Store::Make(store.buffer, indices, Binary::Make(update->op, self, one));
   }
