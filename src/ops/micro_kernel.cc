@@ -131,8 +131,7 @@ te::Indices ProductShape::RowsOf(const te::Indices& row, const std::vector<Expr>
 static std::optional<ProductShape> ReadMatrices(const Site& site) {
   const Attrs& attrs = site.node().attrs;
   const graph::TensorType &x = site.input(0), &w = site.input(1);
-  if (x.rank() < 2 || !AreNumbers(w, w.dims.size() - 2) || attrs.Get<bool>("trans_a", false))
-    return std::nullopt;
+  if (x.rank() < 2) return std::nullopt;
   const std::vector<int64_t> a = site.Sizes(x), b = site.Sizes(w);
   ProductShape s;
   s.a = x.dtype;
@@ -140,29 +139,36 @@ static std::optional<ProductShape> ReadMatrices(const Site& site) {
   const auto types = graph::ContractionTypesOf(s.a, s.b, attrs);
   if (!types) return std::nullopt;
   s.types = *types;
+  s.trans_a = attrs.Get<bool>("trans_a", false);
   s.trans_b = attrs.Get<bool>("trans_b", false);
+  s.is_open = !AreNumbers(w, w.dims.size() - 2);
   s.lead.assign(a.begin(), a.end() - 2);
-  s.m = a[a.size() - 2];
+  s.m = a[a.size() - (s.trans_a ? 1 : 2)];
   s.n = b[b.size() - (s.trans_b ? 2 : 1)];
   s.k = b[b.size() - (s.trans_b ? 1 : 2)];
   s.least = site.LeastSizes(x);
-  s.least.pop_back();
+  s.least.erase(s.least.end() - (s.trans_a ? 2 : 1));
   if (s.n < 2) return std::nullopt;
   return s;
 }
 
 std::optional<ProductShape> ReadProduct(const Site& site) {
-  return site.input(1).rank() == 2 ? ReadMatrices(site) : std::nullopt;
+  if (site.input(1).rank() != 2) return std::nullopt;
+  std::optional<ProductShape> s = ReadMatrices(site);
+  if (s && (s->trans_a || s->is_open)) return std::nullopt;
+  return s;
 }
 
-std::optional<ProductShape> ReadBatchedProduct(const Site& site) {
+std::optional<ProductShape> ReadAnyProduct(const Site& site) {
   const graph::TensorType &x = site.input(0), &w = site.input(1);
-  if (w.rank() < 3 || w.rank() != x.rank()) return std::nullopt;
-  for (size_t i = 0; i + 2 < x.dims.size(); ++i) {
+  if (w.rank() != 2 && w.rank() != x.rank()) return std::nullopt;
+  std::optional<ProductShape> s = w.rank() < 2 ? std::nullopt : ReadMatrices(site);
+  if (!s) return std::nullopt;
+  s->batched = w.rank() > 2;
+  for (size_t i = 0; s->batched && i + 2 < x.dims.size(); ++i) {
     if (!graph::ProveEqual(x.dims[i], w.dims[i])) return std::nullopt;
   }
-  std::optional<ProductShape> s = ReadMatrices(site);
-  if (s) s->batched = true;
+  if (!s->batched && !s->trans_a && StandTogether(site)) s->PutTogether();
   return s;
 }
 

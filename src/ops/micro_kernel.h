@@ -53,14 +53,15 @@ MicroKernel PlainKernel(const Machine& machine, DType type);
 /// The machine's kernel of that row, or the plain one of the accumulator's type for "".
 MicroKernel KernelOf(const Machine& machine, const std::string& row, DType acc);
 
-/// A product of [..., m, k] and a [k, n] (or [n, k]) matrix, or one for each leading place, with k
-/// and n known.
+/// A product of [..., m, k] and a [k, n] (or [n, k]) matrix, or one for each leading place. k and n
+/// are known and the first operand is not transposed, unless a reader says otherwise.
 struct ProductShape {
   std::vector<int64_t> lead;  // of the result, before rows and columns; typical, as is m
   bool together = false;      // m counts the rows of all of them, and lead is empty
   bool batched = false;       // each leading place has a second operand of its own
   int64_t m = 0, n = 0, k = 0;
-  bool trans_b = false;
+  bool trans_a = false, trans_b = false;
+  bool is_open = false;        // n or k is: these are typical ones
   std::vector<int64_t> least;  // of lead and m
   graph::ContractionTypes types;
   DType a, b;
@@ -77,8 +78,9 @@ struct ProductShape {
 };
 /// Nullopt for any other node, and for a single column, which has no lanes.
 std::optional<ProductShape> ReadProduct(const Site& site);
-/// The same of products whose second operands have the leading dims of the first: batched.
-std::optional<ProductShape> ReadBatchedProduct(const Site& site);
+/// Of any product: n and k may be open and the first operand transposed; rows are on one axis where
+/// they stand together; where second operands have the leading dims of the first, it is batched.
+std::optional<ProductShape> ReadAnyProduct(const Site& site);
 /// Whether rows of the first operand are taken one after another, whichever axes they stand on. A
 /// tile of rows ends where its axis does, so that is for axes that may end soon: one row in each of
 /// several places (197 x 1 rows fill tiles that one row does not), or sizes that only the call

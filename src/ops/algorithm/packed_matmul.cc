@@ -25,7 +25,10 @@ using te::Indices;
 
 namespace {
 
+// Steps of several neighbours along k need both operands padded to whole ones, k last.
 std::optional<MicroKernel> FindKernel(const Site& site, const ProductShape& s) {
+  if (s.is_open || s.trans_a)
+    return PlainKernelFor(site.machine, s.a, s.b, s.types.accumulator);
   return VectorKernelFor(site.machine, s.a, s.b, s.types.accumulator);
 }
 
@@ -35,12 +38,8 @@ std::optional<MicroKernel> FindKernel(const Site& site, const ProductShape& s) {
 constexpr int64_t kMaxRows = 8;
 constexpr int64_t kMaxRowBlock = 64;  // tiles of rows that may meet a panel one after another
 
-std::optional<ProductShape> ReadShape(const Site& site) {
-  return site.input(1).rank() == 2 ? ReadProductOfRows(site) : ReadBatchedProduct(site);
-}
-
 bool IsFor(const Site& site) {
-  const auto s = ReadShape(site);
+  const auto s = ReadAnyProduct(site);
   // A row or two read a matrix of their own in little more time than packing it takes.
   return s && !(s->batched && s->m < 3) && FindKernel(site, *s);
 }
@@ -53,7 +52,7 @@ int64_t Vectors(const ProductShape& s, const MicroKernel& kernel) {
 }
 
 Space SpaceOf(const Site& site) {
-  const ProductShape s = *ReadShape(site);
+  const ProductShape s = *ReadAnyProduct(site);
   const MicroKernel kernel = *FindKernel(site, s);
   Space space;
   const Expr nv = space.Add({"nv", DivisorsOf(Vectors(s, kernel), 8), true, true});
@@ -89,14 +88,16 @@ Space SpaceOf(const Site& site) {
   std::vector<TripCount> outer = TripCounts(s.lead, s.least);
   const Expr panel = nv * IndexConst(kernel.lanes());
   outer.emplace_back(blocks, blocks_of(s.least.back()));
-  outer.emplace_back((IndexConst(s.n - 1) + panel) / panel);
+  const int64_t least_n = site.LeastSizes(site.result()).back();
+  const auto panels_of = [&](int64_t n) { return (IndexConst(n - 1) + panel) / panel; };
+  outer.emplace_back(panels_of(s.n), panels_of(std::max<int64_t>(least_n, 1)));
   outer.emplace_back(block, Min(block, (IndexConst(s.least.back() - 1) + rows) / rows));
   AddParallelLoops(&space, outer, is_open);
   return space;
 }
 
 std::vector<Want> Wants(const Site& site, const Point& point) {
-  const ProductShape s = *ReadShape(site);
+  const ProductShape s = *ReadAnyProduct(site);
   const MicroKernel kernel = *FindKernel(site, s);
   std::vector<Want> wants = {
       {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"),
@@ -164,7 +165,7 @@ void AddTileTraffic(WorkDescription* work, const ProductShape& s, const Machine&
 }
 
 WorkDescription Work(const Site& site, const Point& point) {
-  const ProductShape s = *ReadShape(site);
+  const ProductShape s = *ReadAnyProduct(site);
   const MicroKernel kernel = *FindKernel(site, s);
   const Tiles t = TilesOf(s, kernel, point);
   WorkDescription work;
@@ -184,18 +185,19 @@ WorkDescription Work(const Site& site, const Point& point) {
 // others would have them in their innermost loop.
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
   OpContext op = group.Context(node);
-  const ProductShape s = *ReadShape(group.site());
+  const ProductShape s = *ReadAnyProduct(group.site());
   const MicroKernel kernel = *FindKernel(group.site(), s);
   std::vector<Expr> dims = s.ResultDims(op.out.dims);
   const int64_t panel = ValueOf(point, "nv") * kernel.lanes();
-  dims.back() = IndexConst(CeilDiv(s.n, panel) * panel);
-  const int64_t depth = CeilDiv(s.k, kernel.depth()) * kernel.depth();
+  dims.back() = Simplify(CeilDiv(dims.back(), IndexConst(panel)) * panel);
+  const Expr k_dim = op.in[1].dims[op.in[1].dims.size() - (s.trans_b ? 1 : 2)];
+  const Expr depth = Simplify(CeilDiv(k_dim, IndexConst(kernel.depth())) * kernel.depth());
   group.Mark(op.name, BlockRole::kAnchor, kernel.unit.row);
   const DType wide = s.types.accumulator;
   const te::Tensor product = te::Compute(op.name, dims, [&](const Indices& o) {
-    te::Axis k = te::ReduceAxis("k", IndexConst(depth));
+    te::Axis k = te::ReduceAxis("k", depth);
     Indices a = s.RowAt({o.begin(), o.end() - 1}, op.in[0].dims);
-    a.push_back(k.var);
+    a.insert(a.end() - (s.trans_a ? 1 : 0), k.var);
     Indices b = s.trans_b ? Indices{o.back(), k.var} : Indices{k.var, o.back()};
     if (s.batched) b.insert(b.begin(), o.begin(), o.end() - 2);
     return te::Sum(CastExpr::Make(wide, op.in[0].at(a)) * CastExpr::Make(wide, op.in[1].at(b)),
