@@ -148,27 +148,29 @@ static std::optional<ProductShape> ReadMatrices(const Site& site) {
   s.k = b[b.size() - (s.trans_b ? 1 : 2)];
   s.least = site.LeastSizes(x);
   s.least.erase(s.least.end() - (s.trans_a ? 2 : 1));
-  if (s.n < 2) return std::nullopt;
   return s;
 }
 
 std::optional<ProductShape> ReadProduct(const Site& site) {
   if (site.input(1).rank() != 2) return std::nullopt;
   std::optional<ProductShape> s = ReadMatrices(site);
-  if (s && (s->trans_a || s->is_open)) return std::nullopt;
+  if (s && (s->trans_a || s->is_open || s->n < 2)) return std::nullopt;
   return s;
 }
 
 std::optional<ProductShape> ReadAnyProduct(const Site& site) {
-  const graph::TensorType &x = site.input(0), &w = site.input(1);
-  if (w.rank() != 2 && w.rank() != x.rank()) return std::nullopt;
+  const graph::TensorType& w = site.input(1);
   std::optional<ProductShape> s = w.rank() < 2 ? std::nullopt : ReadMatrices(site);
   if (!s) return std::nullopt;
   s->batched = w.rank() > 2;
-  for (size_t i = 0; s->batched && i + 2 < x.dims.size(); ++i) {
-    if (!graph::ProveEqual(x.dims[i], w.dims[i])) return std::nullopt;
+  if (s->batched) {
+    const std::vector<int64_t> sizes = site.Sizes(site.result());
+    s->lead.assign(sizes.begin(), sizes.end() - 2);
+    s->least = site.LeastSizes(site.result());
+    s->least.pop_back();
+  } else if (!s->trans_a && StandTogether(site)) {
+    s->PutTogether();
   }
-  if (!s->batched && !s->trans_a && StandTogether(site)) s->PutTogether();
   return s;
 }
 

@@ -25,10 +25,7 @@ using te::Indices;
 
 namespace {
 
-// Steps of several neighbours along k need both operands padded to whole ones, k last.
 std::optional<MicroKernel> FindKernel(const Site& site, const ProductShape& s) {
-  if (s.is_open || s.trans_a)
-    return PlainKernelFor(site.machine, s.a, s.b, s.types.accumulator);
   return VectorKernelFor(site.machine, s.a, s.b, s.types.accumulator);
 }
 
@@ -40,8 +37,12 @@ constexpr int64_t kMaxRowBlock = 64;  // tiles of rows that may meet a panel one
 
 bool IsFor(const Site& site) {
   const auto s = ReadAnyProduct(site);
-  // A row or two read a matrix of their own in little more time than packing it takes.
-  return s && !(s->batched && s->m < 3) && FindKernel(site, *s);
+  const auto kernel = s ? FindKernel(site, *s) : std::nullopt;
+  // Steps of several neighbours along k need both operands padded to whole ones, k last.
+  if (!kernel || ((s->is_open || s->trans_a) && !kernel->IsPlain())) return false;
+  // A row or two read a matrix of their own in little more time than packing it takes. A single
+  // column has no lanes.
+  return !(s->batched && s->m < 3) && AsInt(site.result().dims.back()) != 1;
 }
 
 // A ragged last vector is stored by mask, so any number of columns has its panels; narrow results
@@ -101,7 +102,7 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const MicroKernel kernel = *FindKernel(site, s);
   std::vector<Want> wants = {
       {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"),
-                                            s.batched ? static_cast<int>(s.lead.size()) : 0)}};
+                                            static_cast<int>(site.input(1).rank()) - 2)}};
   const StorageDesc rows = kernel.Rows(site.input(0).dims, 1);
   if (!rows.IsPlain() || !kernel.IsPlain()) wants.push_back({site.node().inputs[0], rows});
   WantPlainResults(site, &wants);
@@ -181,6 +182,16 @@ WorkDescription Work(const Site& site, const Point& point) {
   return work;
 }
 
+// Where an operand has its matrix for a place of the result.
+Indices MatrixAt(const Operand& x, const Indices& o, const std::vector<Expr>& dims) {
+  Indices at;
+  for (size_t i = 0; i + 2 < x.dims.size(); ++i) {
+    const size_t j = o.size() - x.dims.size() + i;
+    at.push_back(BroadcastIndex(x.dims[i], o[j], dims[j]));
+  }
+  return at;
+}
+
 // Columns that fill the last panel are computed, and not stored: a dot product knows no masks, and
 // others would have them in their innermost loop.
 Operand Build(Group& group, const graph::Node& node, const Point& point) {
@@ -197,9 +208,14 @@ Operand Build(Group& group, const graph::Node& node, const Point& point) {
   const te::Tensor product = te::Compute(op.name, dims, [&](const Indices& o) {
     te::Axis k = te::ReduceAxis("k", depth);
     Indices a = s.RowAt({o.begin(), o.end() - 1}, op.in[0].dims);
+    if (s.batched) {
+      a = MatrixAt(op.in[0], o, op.out.dims);
+      a.push_back(o[o.size() - 2]);
+    }
     a.insert(a.end() - (s.trans_a ? 1 : 0), k.var);
-    Indices b = s.trans_b ? Indices{o.back(), k.var} : Indices{k.var, o.back()};
-    if (s.batched) b.insert(b.begin(), o.begin(), o.end() - 2);
+    Indices b = MatrixAt(op.in[1], o, op.out.dims);
+    b.insert(b.end(), {k.var, o.back()});
+    if (s.trans_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
     return te::Sum(CastExpr::Make(wide, op.in[0].at(a)) * CastExpr::Make(wide, op.in[1].at(b)),
                    {k});
   });
