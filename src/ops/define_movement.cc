@@ -142,16 +142,20 @@ static Expr DefineConcat(const OpContext& op, const Indices& out) {
 static Expr Clamp(const Expr& i, const Expr& dim) { return Max(Min(i, dim - 1), IndexConst(0)); }
 
 // Position in an operand's axis of padded coordinate `i` (already less the begin pad), by mode.
-// What negative pads leave is what the others repeat.
+// What negative pads leave is what the others repeat. Where nothing is repeated, it is `i` itself: a
+// loop is cut there, and neighbours are read together.
 static Expr PadIndex(const std::string& mode, const Expr& i, const Expr& dim, const Expr& before,
                      const Expr& after) {
-  if (mode != "wrap" && mode != "reflect") return Clamp(i, dim);
   const Expr zero = IndexConst(0), first = Max(zero - before, zero);
   const Expr left = dim - first - Max(zero - after, zero);
-  if (mode == "wrap") return first + (i - first) % left;
+  const auto unless_inside = [&](const Expr& index) {
+    return Select::Make(And(Ge(i, first), Lt(i, first + left)), i, index);
+  };
+  if (mode == "wrap") return unless_inside(first + (i - first) % left);
+  if (mode != "reflect") return unless_inside(Clamp(i, dim));
   const Expr period = Max(left * 2 - 2, IndexConst(1));
   const Expr m = (i - first) % period;
-  return first + Min(m, period - m);
+  return unless_inside(first + Min(m, period - m));
 }
 
 static Expr DefinePad(const OpContext& op, const Indices& out) {
