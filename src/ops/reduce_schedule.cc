@@ -54,22 +54,24 @@ class ReductionScheduler {
   // Additions take four cycles and two start in each: four vectors hide most of it.
   static constexpr int64_t kMostVectors = 4;
 
+  // What is no longer than a vector takes a shorter one.
   int64_t WidthFor(int64_t extent) const {
-    constexpr int64_t kSteps = 4;
+    constexpr int64_t kSteps = 4, kFewest = 4;
     int64_t width = lanes_;
+    while (width >= extent && width > kFewest) width /= 2;
     while (width < kMostVectors * lanes_ && width * kSteps <= extent) width *= 2;
     return width;
   }
 
   // Partial results in vectors, and what they come to, for each result of the block. False where
-  // its innermost loop does not fill two vectors. `of_open`: how many vectors where the loop's extent
+  // its innermost loop is no longer than the shortest vector. `of_open`: how many vectors where the loop's extent
   // has no bound.
   bool ReduceLanes(const std::string& block, int64_t of_open = kMostVectors) {
     const std::string along = s_.GetReduceLoops(block).back();
     // Of an open size the most that there may be: all of it in one step leaves no loop to go in.
     const int64_t most = MostTrips(s_, along);
-    if (most >= 0 && most < 2 * lanes_) return false;
     const int64_t width = most < 0 ? of_open * lanes_ : WidthFor(most);
+    if (most >= 0 && most <= width) return false;
     const std::string lane = s_.Split(along, {-1, width})[1];
     const std::string partial = s_.RFactor(lane, -1);
     if (!s_.ok()) return false;
