@@ -262,6 +262,73 @@ static std::optional<std::pair<Names, std::string>> VectorsOverBlocks(Schedule& 
   return std::pair(outer, run[1]);
 }
 
+// An index without what keeps a branch that is not taken inside: loops are cut where that begins.
+static Expr WithoutClamps(const Expr& index) {
+  return PostOrderRewrite(index, [](const NodeRef& n) -> NodeRef {
+    if (const auto* choice = As<Select>(n)) return choice->on_true;
+    const auto* e = As<Binary>(n);
+    if (!e || (e->op != BinaryOp::kMin && e->op != BinaryOp::kMax)) return n;
+    return IsA<IntConst>(e->lhs) ? e->rhs : IsA<IntConst>(e->rhs) ? e->lhs : n;
+  });
+}
+
+// Whether neighbours along the loop are neighbours in all that the block reads and writes, or read
+// the same.
+static bool IsContiguousAlong(const Schedule& s, const std::string& block,
+                              const std::string& loop) {
+  const Block* found = FindBlock(s.func(), block);
+  VarMap bound;
+  Var var;
+  for (const IterVar& v : found->iters) {
+    bound[v->var.get()] = v->binding;
+    PreOrder(v->binding, [&](const NodeRef& n) {
+      const auto* l = As<VarNode>(n);
+      if (l && l->name == loop) var = Cast<VarNode>(n);
+      return true;
+    });
+  }
+  Analyzer analyzer;
+  if (var) analyzer.Bind(var, IndexConst(0), ExtentOf(s.func(), loop));
+  bool contiguous = var != nullptr;
+  PreOrder(found->body, [&](const NodeRef& n) {
+    const auto* load = As<Load>(n);
+    const auto* store = As<tenon::Store>(n);
+    if (!contiguous || (!load && !store)) return contiguous;
+    const Buffer& buffer = load ? load->buffer : store->buffer;
+    std::vector<Expr> indices;
+    for (const Expr& i : load ? load->indices : store->indices)
+      indices.push_back(WithoutClamps(Substitute(i, bound)));
+    const Expr place = analyzer.Simplify(Linearize(indices, buffer->shape));
+    const auto affine = DetectAffine(place, {var});
+    const auto step = affine && !UsesVar(affine->base, var.get()) ? AsInt(affine->coefficients[0])
+                                                                  : std::nullopt;
+    contiguous = !buffer->layout && buffer->strides.empty() && (step == 1 || (load && step == 0));
+    return contiguous;
+  });
+  return contiguous;
+}
+
+// Takes the last loops as one where vectors along the last alone would leave something of it over,
+// and those along several do not, or less often.
+static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes, Names* spatial) {
+  if (spatial->empty()) return;
+  int64_t extent = s.GetExtent(spatial->back());
+  for (size_t count = 2; count <= spatial->size(); ++count) {
+    const size_t first = spatial->size() - count;
+    const int64_t outer = s.GetExtent((*spatial)[first]);
+    if (extent < 0 || outer < 0 || extent % lanes == 0) return;
+    Schedule tried = s;
+    const Names run(spatial->begin() + static_cast<long>(first), spatial->end());
+    const std::string fused = tried.Fuse(run);
+    if (!tried.ok() || !IsContiguousAlong(tried, block, fused)) return;
+    s = std::move(tried);
+    spatial->resize(first);
+    spatial->push_back(fused);
+    count = 1;
+    extent *= outer;
+  }
+}
+
 std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
                           const std::string& block) {
   Names spatial = s.GetSpatialLoops(block), reduce = s.GetReduceLoops(block);
@@ -278,8 +345,11 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
   }
   int64_t lanes = machine.Lanes(WrittenType(s, block));
   if (part.vector_block > 0) lanes = std::min(lanes, part.vector_block);
-  const size_t axis =
-      part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
+  size_t axis = part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
+  if (reduce.empty() && part.vector_block == 0 && axis + 1 == spatial.size() && lanes > 1) {
+    FuseContiguous(s, block, lanes, &spatial);
+    axis = spatial.size() - 1;
+  }
   std::string vector;
   Names outer = spatial;
   // A size that is not known counts as long: what is left of it at the end is masked.
