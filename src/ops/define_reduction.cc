@@ -320,9 +320,11 @@ static Operand DefineSoftmax(const OpContext& op, bool log) {
     Operand s = Sums(op, "_sum", rows, r, SumOf, [&](const Indices& out, const Indices& in) {
       return Intrin(Intrinsic::kExp, x.at(in) - m.at(row(out)));
     });
-    return {x.dtype, x.dims, [x, m, s, row](const Indices& i) {
-              return x.at(i) - m.at(row(i)) - Intrin(Intrinsic::kLog, s.at(row(i)));
-            }};
+    Operand l = Read(te::Compute(op.name + "_log", rows, [&](const Indices& i) {
+      return Intrin(Intrinsic::kLog, s.at(i));
+    }));
+    return {x.dtype, x.dims,
+            [x, m, l, row](const Indices& i) { return x.at(i) - m.at(row(i)) - l.at(row(i)); }};
   }
   Operand e = Read(te::Compute(op.name + "_exp", x.dims, [&](const Indices& i) {
     return Intrin(Intrinsic::kExp, x.at(i) - m.at(row(i)));
