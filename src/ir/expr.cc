@@ -250,7 +250,8 @@ Expr MakeIntConst(DType type, int64_t value) {
 
 Expr LowestOf(DType type) {
   if (type.IsFloat()) return MakeConst(type, LeastOf(type.Element()));
-  return MakeIntConst(type, type.IsSigned() ? static_cast<int64_t>(uint64_t{1} << (type.bits - 1)) : 0);
+  return MakeIntConst(type,
+                      type.IsSigned() ? static_cast<int64_t>(uint64_t{1} << (type.bits - 1)) : 0);
 }
 
 Expr HighestOf(DType type) {

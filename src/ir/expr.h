@@ -237,12 +237,12 @@ Expr IndexConst(int64_t value);
 Expr MakeConst(DType type, double value);
 Expr MakeIntConst(DType type, int64_t value);
 Expr BoolConst(bool value);
-/// The ends of a type, broadcast to its lanes: -inf and inf (or the largest numbers of floats without them), INT_MIN and
-/// INT_MAX, false and true.
+/// The ends of a type, broadcast to its lanes: -inf and inf (or the largest numbers of floats
+/// without them), INT_MIN and INT_MAX, false and true.
 Expr LowestOf(DType type);
 Expr HighestOf(DType type);
-/// What `op` leaves any x of the type as it is with, on either side: of a sum of floats all but the sign of a zero. Null: nothing
-/// does.
+/// What `op` leaves any x of the type as it is with, on either side: of a sum of floats all but the
+/// sign of a zero. Null: nothing does.
 Expr NeutralOf(BinaryOp op, DType type);
 
 Expr operator+(Expr a, Expr b);

@@ -142,8 +142,8 @@ static Expr DefineConcat(const OpContext& op, const Indices& out) {
 static Expr Clamp(const Expr& i, const Expr& dim) { return Max(Min(i, dim - 1), IndexConst(0)); }
 
 // Position in an operand's axis of padded coordinate `i` (already less the begin pad), by mode.
-// What negative pads leave is what the others repeat. Where nothing is repeated, it is `i` itself: a
-// loop is cut there, and neighbours are read together.
+// What negative pads leave is what the others repeat. Where nothing is repeated, it is `i` itself:
+// a loop is cut there, and neighbours are read together.
 static Expr PadIndex(const std::string& mode, const Expr& i, const Expr& dim, const Expr& before,
                      const Expr& after) {
   const Expr zero = IndexConst(0), first = Max(zero - before, zero);

@@ -78,9 +78,9 @@ struct ProductShape {
 };
 /// Nullopt for any other node, and for a single column, which has no lanes.
 std::optional<ProductShape> ReadProduct(const Site& site);
-/// Of any product: n may be 1, n and k open, and the first operand transposed; rows are on one axis where
-/// they stand together; where the second operand has leading dims, it is batched, and either may have
-/// one matrix for several places of the result.
+/// Of any product: n may be 1, n and k open, and the first operand transposed; rows are on one axis
+/// where they stand together; where the second operand has leading dims, it is batched, and either
+/// may have one matrix for several places of the result.
 std::optional<ProductShape> ReadAnyProduct(const Site& site);
 /// Whether rows of the first operand are taken one after another, whichever axes they stand on. A
 /// tile of rows ends where its axis does, so that is for axes that may end soon: one row in each of

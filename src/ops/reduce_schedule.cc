@@ -64,8 +64,8 @@ class ReductionScheduler {
   }
 
   // Partial results in vectors, and what they come to, for each result of the block. False where
-  // its innermost loop is no longer than the shortest vector. `of_open`: how many vectors where the loop's extent
-  // has no bound.
+  // its innermost loop is no longer than the shortest vector. `of_open`: how many vectors where the
+  // loop's extent has no bound.
   bool ReduceLanes(const std::string& block, int64_t of_open = kMostVectors) {
     const std::string along = s_.GetReduceLoops(block).back();
     // Of an open size the most that there may be: all of it in one step leaves no loop to go in.

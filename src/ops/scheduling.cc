@@ -300,8 +300,8 @@ static bool IsContiguousAlong(const Schedule& s, const std::string& block,
       indices.push_back(WithoutClamps(Substitute(i, bound)));
     const Expr place = analyzer.Simplify(Linearize(indices, buffer->shape));
     const auto affine = DetectAffine(place, {var});
-    const auto step = affine && !UsesVar(affine->base, var.get()) ? AsInt(affine->coefficients[0])
-                                                                  : std::nullopt;
+    const auto step =
+        affine && !UsesVar(affine->base, var.get()) ? AsInt(affine->coefficients[0]) : std::nullopt;
     contiguous = !buffer->layout && buffer->strides.empty() && (step == 1 || (load && step == 0));
     return contiguous;
   });

@@ -153,8 +153,7 @@ Value* ValueBuilder::Cast(DType from, DType to, Value* v) {
   }
   if (from.IsFloat()) return to.IsFloat() ? ir_.CreateFPCast(v, type) : FloatToInt(from, to, v);
   // One masked move; as an integer it would be made first and converted then.
-  if (to.IsFloat() && from.IsBool())
-    return ir_.CreateSelect(v, Const(type, 1.0), Const(type, 0.0));
+  if (to.IsFloat() && from.IsBool()) return ir_.CreateSelect(v, Const(type, 1.0), Const(type, 0.0));
   if (to.IsFloat()) return from.IsSigned() ? ir_.CreateSIToFP(v, type) : ir_.CreateUIToFP(v, type);
   return from.IsSigned() ? ir_.CreateSExtOrTrunc(v, type) : ir_.CreateZExtOrTrunc(v, type);
 }

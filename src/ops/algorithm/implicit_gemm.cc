@@ -35,8 +35,8 @@ int64_t Vectors(const ConvGeometry& c, const Machine& machine) {
   return vectors > 4 ? CeilDiv(vectors, 4) * 4 : vectors;
 }
 
-// Positions of a tile along the innermost axis of space, which is computed in whole tiles: what lies beyond its end, and is not
-// stored, costs no guards.
+// Positions of a tile along the innermost axis of space, which is computed in whole tiles: what
+// lies beyond its end, and is not stored, costs no guards.
 int64_t TileWidth(const Site& site, const Point& point) {
   return ValueOf(point, "nv") * site.machine.Lanes(kF32);
 }

@@ -101,8 +101,8 @@ std::vector<Want> Wants(const Site& site, const Point& point) {
   const ProductShape s = *ReadAnyProduct(site);
   const MicroKernel kernel = *FindKernel(site, s);
   std::vector<Want> wants = {
-      {site.node().inputs[1], kernel.Panels(s.trans_b, ValueOf(point, "nv"),
-                                            static_cast<int>(site.input(1).rank()) - 2)}};
+      {site.node().inputs[1],
+       kernel.Panels(s.trans_b, ValueOf(point, "nv"), static_cast<int>(site.input(1).rank()) - 2)}};
   const StorageDesc rows = kernel.Rows(site.input(0).dims, 1);
   if (!rows.IsPlain() || !kernel.IsPlain()) wants.push_back({site.node().inputs[0], rows});
   WantPlainResults(site, &wants);

@@ -212,6 +212,6 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 
 extern const Algorithm kRadixSort;
 const Algorithm kRadixSort = {"radix_sort", kOps,  IsFor,      SpaceOf, Wants,
-                              Work,         Build, ScheduleIt, 2};
+                              Work,         Build, ScheduleIt, 3};
 
 }  // namespace tenon::ops

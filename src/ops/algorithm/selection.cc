@@ -74,13 +74,13 @@ Operand Build(Group& group, const graph::Node& node, const Point&) {
     return row;
   };
   const bool largest = op.node->attrs.Get<bool>("largest", true);
-  const te::Tensor keys = te::Compute(
-      group.Mark(op.name + "_keys", BlockRole::kAnchor), with(rows, size), [&](Indices at) -> te::Body {
-        const Expr i = at.back();
-        at.pop_back();
-        at.insert(at.begin() + static_cast<long>(axis), i);
-        return SortKeyOf(x.at(at), largest);
-      });
+  const te::Tensor keys = te::Compute(group.Mark(op.name + "_keys", BlockRole::kAnchor),
+                                      with(rows, size), [&](Indices at) -> te::Body {
+                                        const Expr i = at.back();
+                                        at.pop_back();
+                                        at.insert(at.begin() + static_cast<long>(axis), i);
+                                        return SortKeyOf(x.at(at), largest);
+                                      });
   std::vector<te::Tensor> best, place;
   // Whether key i of the row comes later in the order than what has been found.
   const auto is_later = [&](const Indices& row, const Expr& key, const Expr& i) -> Expr {
@@ -117,6 +117,6 @@ void ScheduleIt(Schedule& s, const Parts& parts, const Machine& machine, const P
 }  // namespace
 
 extern const Algorithm kSelection;
-const Algorithm kSelection = {"selection", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt};
+const Algorithm kSelection = {"selection", kOps, IsFor, SpaceOf, Wants, Work, Build, ScheduleIt, 2};
 
 }  // namespace tenon::ops

@@ -303,7 +303,8 @@ class LaneRewriter final : public Widener {
     }
     Expr lanes = VisitLanes(update->value);
     if (Expr mask = MaskOf(store.mask)) {
-      lanes = Select::Make(mask, lanes, ToLanes(NeutralOf(update->op, store.buffer->dtype), lanes_));
+      lanes =
+          Select::Make(mask, lanes, ToLanes(NeutralOf(update->op, store.buffer->dtype), lanes_));
     }
     Expr one = Call::Make(*reduction, {lanes}, store.buffer->dtype);
     Expr self = Load::Make(store.buffer, indices);
