@@ -116,6 +116,10 @@ int64_t LeastSize(const Graph& g, const Expr& size) {
   return SizeAt(g, size, [](const Dim& d) { return d.LeastSome(); });
 }
 
+bool MayBeEmpty(const Graph& g, const Expr& size) {
+  return SizeAt(g, size, [](const Dim& d) { return d.min; }) == 0;
+}
+
 Payload Payload::InFile(std::shared_ptr<const WeightFile> file, uint64_t offset, uint64_t size) {
   TN_CHECK(file && offset <= file->map.size() && size <= file->map.size() - offset);
   Payload p;

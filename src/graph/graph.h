@@ -227,6 +227,8 @@ int RankOfFirst(const Graph& g, const Node& n);
 /// `size` at the typical sizes of the graph's dims, and at their smallest.
 int64_t TypicalSize(const Graph& g, const Expr& size);
 int64_t LeastSize(const Graph& g, const Expr& size);
+/// Whether it is 0 where the graph's dims are smallest.
+bool MayBeEmpty(const Graph& g, const Expr& size);
 
 /// "%12 'conv1' (conv)", for messages.
 std::string Describe(const Graph& g, NodeId id);

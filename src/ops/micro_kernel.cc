@@ -180,9 +180,9 @@ bool StandTogether(const Site& site) {
   const auto is_one = [](const Expr& d) { return AsInt(d) == 1; };
   const auto several = rows - std::count_if(a.begin(), a.begin() + rows, is_one);
   if (several <= 1) return several == 1 && is_one(a[a.size() - 2]);
-  const std::vector<int64_t> least = site.LeastSizes(site.input(0));
-  const bool has_some =
-      std::all_of(least.begin(), least.begin() + rows, [](int64_t d) { return d > 0; });
+  const bool has_some = std::none_of(a.begin(), a.begin() + rows, [&](const Expr& d) {
+    return graph::MayBeEmpty(site.region, d);
+  });
   return !AsInt(a[a.size() - 2]) && (several == 2 || has_some);
 }
 

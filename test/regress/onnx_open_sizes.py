@@ -440,6 +440,73 @@ def add_many():
         [[f32(k % 3 + more, 64) for k in range(10)] for more in (0, 1, 17)])
 
 
+def add_rows():
+    """Rows about as long as a vector or a part of a sum; several axes at once; the first of several that are equal."""
+    node, sizes = helper.make_node, [1, 3, 15, 16, 17, 64, 65, 127, 4097]
+    rows = [f32(2, n) for n in sizes]
+    ties = [rng.integers(0, 3, (3, n)).astype(np.float32) for n in sizes]
+    for x in ties[2:]:
+        x[1, -2:] = np.nan
+    for kind, of in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+        add(f"{kind}_rows", [node(kind, ["a"], ["y"], axis=1, keepdims=0)], {"a": 2}, [[x] for x in rows + ties], output=(INT64, 1),
+            wanted=lambda a, of=of: of(a, axis=1))
+    for kind, of in (("ReduceMax", np.max), ("ReduceSum", np.sum), ("ReduceMin", np.min)):
+        add(f"{kind}_rows", [node("Constant", [], ["last"], value_ints=[1]), node(kind, ["a", "last"], ["y"], keepdims=0)], {"a": 2},
+            [[x] for x in rows + ties], output=(TensorProto.FLOAT, 1), wanted=lambda a, of=of: of(a, axis=1))
+        add(f"{kind}_of_all", [node("Exp", ["a"], ["e"]), node(kind, ["e"], ["y"], keepdims=0)], {"a": 3},
+            [[f32(*s) / 4] for s in ((1, 1, 1), (3, 5, 7), (17, 16, 65), (127, 17, 65), (2, 1, 8191))], output=(TensorProto.FLOAT, 0),
+            wanted=lambda a, of=of: of(np.exp(a)))
+        add(f"{kind}_of_maps", [node("Constant", [], ["space"], value_ints=[2, 3]), node(kind, ["a", "space"], ["y"])], {"a": 4},
+            [[f32(2, 3, *s)] for s in ((1, 1), (7, 7), (1, 64), (5, 13), (33, 129))], output=(TensorProto.FLOAT, 4),
+            wanted=lambda a, of=of: of(a, axis=(2, 3), keepdims=True))
+    for k in (1, 3, 8):
+        for largest in (0, 1):
+            first = node("Constant", [], ["k"], value_ints=[k])
+            add(f"topk_{k}_{largest}", [first, node("TopK", ["a", "k"], ["v", "y"], axis=1, largest=largest)], {"a": 2},
+                [[x] for x in rows + ties if x.shape[1] >= k and not np.isnan(x).any()], output=(INT64, 2))
+
+
+def add_products():
+    """Operands that are both computed, with what they share among places, turned or not."""
+    node, sizes = helper.make_node, [(1, 1, 1), (1, 16, 17), (7, 5, 3), (8, 64, 64), (65, 17, 33), (17, 0, 5), (13, 31, 1)]
+    for turn_a, turn_b in itertools.product((0, 1), repeat=2):
+        def turned(a, turn):
+            return a.swapaxes(-1, -2) if turn else a
+        add(f"gemm_{turn_a}{turn_b}", [node("Gemm", ["a", "b"], ["y"], transA=turn_a, transB=turn_b)], {"a": 2, "b": 2},
+            [[f32(*turned(np.zeros((m, k)), turn_a).shape), f32(*turned(np.zeros((k, n)), turn_b).shape)] for m, k, n in sizes],
+            wanted=lambda a, b, ta=turn_a, tb=turn_b: turned(a, ta) @ turned(b, tb))
+        nodes = [node("Transpose", ["a"], ["at"], perm=[0, 2, 1])] * turn_a + [node("Transpose", ["b"], ["bt"], perm=[0, 2, 1])] * turn_b
+        add(f"batched_{turn_a}{turn_b}", [*nodes, node("MatMul", ["at" if turn_a else "a", "bt" if turn_b else "b"], ["y"])], {"a": 3, "b": 3},
+            [[f32(p, *turned(np.zeros((m, k)), turn_a).shape), f32(q, *turned(np.zeros((k, n)), turn_b).shape)]
+             for (m, k, n), (p, q) in itertools.product(sizes, ((1, 1), (5, 5), (5, 1), (1, 3)))],
+            wanted=lambda a, b, ta=turn_a, tb=turn_b: turned(a, ta) @ turned(b, tb), output=(TensorProto.FLOAT, 3))
+    for ranks in ((2, 3), (4, 2), (4, 3), (3, 4)):
+        lead = {2: (), 3: (4,), 4: (2, 4)}
+        add(f"ranks_{ranks[0]}_{ranks[1]}", [node("MatMul", ["a", "b"], ["y"])], {"a": ranks[0], "b": ranks[1]},
+            [[f32(*lead[ranks[0]], m, k), f32(*lead[ranks[1]], k, n)] for m, k, n in sizes], wanted=lambda a, b: a @ b,
+            output=(TensorProto.FLOAT, max(ranks)))
+    # Rows of three axes, each of which may be empty, do not stand on one axis.
+    weight = node("Constant", [], ["w"], value=numpy_helper.from_array(f32(5, 33)))
+    add("rows_on_axes", [weight, node("MatMul", ["a", "w"], ["y"])], {"a": 4}, [[f32(*p, 5)] for p in itertools.product((0, 1, 3, 17), repeat=3)],
+        output=(TensorProto.FLOAT, 4))
+
+
+def add_grouped():
+    """Convolutions without a direct form: of groups, along one axis and three, at sizes about a vector's."""
+    for name, maps, depth, kernel, group, stride, pads, dilation in (
+            ("g4", 12, 2, (3, 3), 4, 1, 1, 1), ("g8_stride", 16, 3, (3, 3), 8, 2, 1, 1), ("g2_even", 10, 4, (2, 4), 2, 1, 0, 1),
+            ("g2_line", 6, 3, (5,), 2, 2, 2, 1), ("line", 9, 4, (3,), 1, 1, 2, 2), ("cube", 8, 3, (3, 3, 3), 1, 1, 1, 1),
+            ("cube_stride", 5, 2, (1, 3, 2), 1, 2, 1, 1)):
+        rank, w = len(kernel), f32(maps, depth, *kernel) / 4
+        conv = helper.make_node("Conv", ["x", "w"], ["c"], group=group, strides=[stride] * rank, pads=[pads] * 2 * rank, dilations=[dilation] * rank)
+        sides = [(n,) + (n + 3,) * (rank - 1) for n in (5, 15, 16, 17, 31)] + [(6,) * (rank - 1) + (n,) for n in (32, 33, 65)]
+        info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", depth * group, *(f"s{i}" for i in range(rank))])
+        graph = helper.make_graph([conv, helper.make_node("Relu", ["c"], ["y"])], name, [info],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * (rank + 2))], [numpy_helper.from_array(w, "w")])
+        cases.append(Case(f"conv_{name}", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10),
+                          [[f32(n, depth * group, *s)] for n, s in itertools.product((1, 3), sides)]))
+
+
 def all_cases():
     add_broadcasts()
     add_many()
@@ -453,6 +520,9 @@ def all_cases():
     add_images()
     add_grams()
     add_resizes()
+    add_rows()
+    add_products()
+    add_grouped()
     return cases
 
 

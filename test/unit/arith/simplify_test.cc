@@ -62,6 +62,15 @@ TEST_F(SimplifyTest, Recombination) {
   ExpectSimplifies(Expr(a) - Expr(a) / 4 * 4, Expr(a) % 4);
 }
 
+// What was reduced by each of the sizes apart, from places of which a part is larger than they are.
+TEST_F(SimplifyTest, RecombinationOfReducedDigits) {
+  const Expr place = Expr(a) * 4096 + Expr(i) * 64 + ii;
+  ExpectSimplifies(place / 65 % 17 * 65 + place % 65, Simplify(place % (17 * 65)));
+  ExpectSimplifies(place / (17 * 65) * (17 * 65) + place / 65 % 17 * 65 + place % 65,
+                   Simplify(place));
+  ExpectSimplifies((Expr(a) / 4 + j) % 8 * 4 + Expr(a) % 4, Simplify((Expr(a) + Expr(j) * 4) % 32));
+}
+
 TEST_F(SimplifyTest, SymbolicDivisor) {
   analyzer.Bind(i, C(0), m);
   ExpectSimplifies((Expr(j) * m + i) / m, j);
