@@ -321,6 +321,10 @@ static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes,
     const Names run(spatial->begin() + static_cast<long>(first), spatial->end());
     const std::string fused = tried.Fuse(run);
     if (!tried.ok() || !IsContiguousAlong(tried, block, fused)) return;
+    // Parts of the loop have to be known to be apart.
+    Schedule probe = tried;
+    probe.Parallel(probe.Split(fused, {-1, lanes})[0]);
+    if (!probe.ok()) return;
     s = std::move(tried);
     spatial->resize(first);
     spatial->push_back(fused);
