@@ -308,11 +308,35 @@ static bool IsContiguousAlong(const Schedule& s, const std::string& block,
   return contiguous;
 }
 
-// Takes the last loops as one where vectors along the last alone would leave something of it over,
-// and those along several do not, or less often.
+// At how many places of its loops the block begins to read something else.
+static int64_t CutsOf(const Schedule& s, const std::string& block) {
+  const auto speaks_of_place = [](const Expr& condition) {
+    bool found = false;
+    PreOrder(condition, [&](const NodeRef& n) {
+      const auto* e = As<Binary>(n);
+      found |= e && e->lhs->dtype == DType::Index();
+      return !found && !IsA<Load>(n);
+    });
+    return found;
+  };
+  int64_t cuts = 0;
+  PreOrder(FindBlock(s.func(), block)->body, [&](const NodeRef& n) {
+    const auto* choice = As<Select>(n);
+    cuts += choice && speaks_of_place(choice->condition) ? 1 : 0;
+    return true;
+  });
+  return cuts;
+}
+
+// Takes the last loops as one where rows are shorter than two vectors and vectors along them alone
+// would leave something over, and those along several loops do not, or less often. A loop is cut
+// once where what it reads begins to be something else: that outweighs rows shorter than one
+// vector. More cuts would not be made.
 static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes, Names* spatial) {
   if (spatial->empty()) return;
   int64_t extent = s.GetExtent(spatial->back());
+  const int64_t cuts = CutsOf(s, block);
+  if (cuts > 1 || extent >= (cuts == 1 ? lanes : 2 * lanes)) return;
   for (size_t count = 2; count <= spatial->size(); ++count) {
     const size_t first = spatial->size() - count;
     const int64_t outer = s.GetExtent((*spatial)[first]);
