@@ -6,6 +6,7 @@
 // ones.
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
 #include "ops/fusing.h"

@@ -12,6 +12,7 @@
 //                      store the tile, with what follows the product
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "ops/algorithm/tile_schedule.h"
 #include "ops/conv_geometry.h"
 #include "ops/group.h"
