@@ -456,16 +456,6 @@ class Guards {
  private:
   void Assume(const Expr& e) { tokens_.push_back(analyzer_.Assume(e)); }
 
-  static bool HasDivMod(const Expr& e) {
-    bool found = false;
-    PreOrder(e, [&](const NodeRef& n) {
-      const auto* expr = As<ExprNode>(n);
-      found |= expr && AsDivMod(Expr(expr));
-      return !found;
-    });
-    return found;
-  }
-
   // c * term + rest <= 0: what the least of the rest leaves for the term.
   void AssumeTerms(const Linear& sum) {
     for (const Term& t : sum.terms) {
@@ -534,6 +524,16 @@ bool AreFixed(const VarSet& wanted, const std::vector<KnownSum>& known, const Va
   const VarSet open = OpenOf(known, unknown, wanted, guards, analyzer);
   return std::none_of(wanted.begin(), wanted.end(),
                       [&](const VarNode* v) { return open.count(v) != 0; });
+}
+
+bool HasDivMod(const Expr& e) {
+  bool found = false;
+  PreOrder(e, [&](const NodeRef& n) {
+    const auto* expr = As<ExprNode>(n);
+    found |= expr && AsDivMod(Expr(expr));
+    return !found;
+  });
+  return found;
 }
 
 int64_t SmallestPart(const std::vector<Expr>& expressions, const VarNode* v) {

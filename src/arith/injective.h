@@ -35,6 +35,9 @@ bool AreFixed(const std::unordered_set<const VarNode*>& wanted, const std::vecto
               const std::unordered_set<const VarNode*>& unknown, const std::vector<Expr>& guards,
               Analyzer* analyzer);
 
+/// Whether a quotient or a remainder is part of it.
+bool HasDivMod(const Expr& e);
+
 /// The smallest c of which the expressions take v / c or v % c; 0 where they do neither.
 int64_t SmallestPart(const std::vector<Expr>& expressions, const VarNode* v);
 

@@ -114,11 +114,14 @@ std::optional<Linear> Combine(ExprIds& ids, const Linear& sum, const Linear& x, 
 
 }  // namespace
 
-// k * (x % d) + k * d * (x / d)        → k * x           (any d)
-// k * (x % d) + k * d * ((x / d + y) % e)  → k * ((x + d * y) % (d * e)), for what has been reduced
-// by d and by e apart k * x - k * d * (x / d)              → k * (x % d) The first also where sizes
-// multiply both, as they do in an index of several axes: n * (x % d) + n * d * (x / d)        → n *
-// x
+// k * (x % d) + k * d * (x / d)            → k * x           (any d)
+// k * (x % d) + k * d * ((x / d + y) % e)  → k * ((x + d * y) % (d * e))
+// k * x - k * d * (x / d)                  → k * (x % d)
+//
+// The second with a y where digits have been reduced by d and by e apart. The first also where
+// sizes multiply both, as they do in an index of several axes:
+//
+// n * (x % d) + n * d * (x / d)            → n * x
 std::optional<Linear> Analyzer::Impl::RecombineOnce(const Linear& sum) {
   for (const Term& t : sum.terms) {
     const auto* n = As<Binary>(t.product);

@@ -41,16 +41,6 @@ LoopList SharedLoops(const std::vector<Body::Access>& accesses, const For* top) 
   return shared;
 }
 
-bool HasQuotient(const Expr& e) {
-  bool found = false;
-  PreOrder(e, [&](const NodeRef& n) {
-    const auto* op = As<Binary>(n);
-    found |= op && (op->op == BinaryOp::kDiv || op->op == BinaryOp::kMod);
-    return !found;
-  });
-  return found;
-}
-
 // Of axes that were taken as one also the place along all of them: a loop over parts of it does not
 // begin where one of them does, and quotients and remainders hide what it is.
 std::vector<KnownSum> SumsOfSpatial(const Block& block) {
@@ -62,7 +52,7 @@ std::vector<KnownSum> SumsOfSpatial(const Block& block) {
     known.push_back({v->binding});
     place = place * v->extent + (v->binding - v->min);
     numbers &= AsInt(v->extent).has_value();
-    parts |= HasQuotient(v->binding);
+    parts |= HasDivMod(v->binding);
   }
   if (numbers && parts) known.push_back({Simplify(place)});
   return known;

@@ -268,7 +268,7 @@ Expr NeutralOf(BinaryOp op, DType type) {
     case BinaryOp::kOr: return MakeIntConst(type, 0);
     case BinaryOp::kMul:
     case BinaryOp::kAnd: return MakeIntConst(type, 1);
-    case BinaryOp::kBitAnd: return type.IsBool() ? MakeIntConst(type, 1) : MakeIntConst(type, -1);
+    case BinaryOp::kBitAnd: return MakeIntConst(type, type.IsBool() ? 1 : -1);
     case BinaryOp::kMax: return LowestOf(type);
     case BinaryOp::kMin: return HighestOf(type);
     default: return nullptr;  // NOLINT: no such element, or on one side alone

@@ -141,11 +141,12 @@ Names RunThroughMemory(const Schedule& s, const std::string& block, const Names&
   };
   size_t longest = 1, shortest = reduce.size(), known = 1;
   for (const Region& r : found->reads) {
-    longest = std::max(longest, run_of(r, true));
+    const size_t run = run_of(r, true);
+    longest = std::max(longest, run);
     known = std::max(known, run_of(r, false));
     if (std::any_of(reduce.begin(), reduce.end(),
                     [&](const std::string& l) { return GoesAlong(*found, l, r); }))
-      shortest = std::min(shortest, run_of(r, true));
+      shortest = std::min(shortest, run);
   }
   const size_t run = shortest == longest ? longest : known;
   return Names(reduce.end() - static_cast<long>(run), reduce.end());
@@ -337,12 +338,11 @@ static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes,
   int64_t extent = s.GetExtent(spatial->back());
   const int64_t cuts = CutsOf(s, block);
   if (cuts > 1 || extent >= (cuts == 1 ? lanes : 2 * lanes)) return;
-  for (size_t count = 2; count <= spatial->size(); ++count) {
-    const size_t first = spatial->size() - count;
-    const int64_t outer = s.GetExtent((*spatial)[first]);
-    if (extent < 0 || outer < 0 || extent % lanes == 0) return;
+  while (spatial->size() > 1 && extent >= 0 && extent % lanes != 0) {
+    const Names run(spatial->end() - 2, spatial->end());
+    const int64_t outer = s.GetExtent(run[0]);
+    if (outer < 0) return;
     Schedule tried = s;
-    const Names run(spatial->begin() + static_cast<long>(first), spatial->end());
     const std::string fused = tried.Fuse(run);
     if (!tried.ok() || !IsContiguousAlong(tried, block, fused)) return;
     // Parts of the loop have to be known to be apart.
@@ -350,9 +350,8 @@ static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes,
     probe.Parallel(probe.Split(fused, {-1, lanes})[0]);
     if (!probe.ok()) return;
     s = std::move(tried);
-    spatial->resize(first);
-    spatial->push_back(fused);
-    count = 1;
+    spatial->pop_back();
+    spatial->back() = fused;
     extent *= outer;
   }
 }

@@ -15,8 +15,6 @@
 // What cannot be said in the graph is refused by the node's name, with what it would need.
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
@@ -78,12 +76,6 @@ Status ImportConv(OpContext& c) {
   return c.Result(OpKind::kConv, std::move(inputs), std::move(conv.attrs));
 }
 
-// What is less than all others of a type.
-double LowestNumber(DType type) {
-  if (type.IsFloat()) return -std::numeric_limits<double>::infinity();
-  return type.IsSigned() ? -std::ldexp(1, type.bits - 1) : 0;
-}
-
 // A mean without what was padded is that over all, times all places over those inside.
 Status PooledByCall(OpContext& c, std::span<const PaddedAxis> by_call, bool only_inside,
                     Attrs attrs) {
@@ -91,7 +83,8 @@ Status PooledByCall(OpContext& c, std::span<const PaddedAxis> by_call, bool only
   const Val x = f.In(0);
   const bool average = c.row.op == OpKind::kAvgPool;
   const auto pooled = [&](const Val& v) {
-    return f.Emit(c.row.op, {Padded(v, by_call, average ? 0 : LowestNumber(v.dtype()))}, attrs);
+    return f.Emit(c.row.op, {Padded(v, by_call, average ? 0 : *AsFloat(LowestOf(v.dtype())))},
+                  attrs);
   };
   if (!only_inside) return f.Result(pooled(x));
   attrs.Set("count_include_pad", true);
@@ -126,7 +119,7 @@ Status MaxAndPlaces(OpContext& c, std::span<const PaddedAxis> by_call, bool colu
                     Attrs attrs) {
   attrs.Set("column_major", column_major);
   const Formula f(c);
-  const Val x = f.In(0), padded = Padded(x, by_call, LowestNumber(x.dtype()));
+  const Val x = f.In(0), padded = Padded(x, by_call, *AsFloat(LowestOf(x.dtype())));
   const std::vector<Val> y = f.EmitAll(OpKind::kMaxPool, 2, {padded}, std::move(attrs));
   if (y.size() < 2) return f.Done();
   return f.Result(
