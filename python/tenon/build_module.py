@@ -19,6 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["build", "compile", "load", "lower"]
 
 load = load_module
+_MAIN = "main"
+
+
+def _named(module: IrModule, name: str | None, what: str) -> IrModule:
+    """The module with its function under this name. Errors: it is that of another one, or there are several."""
+    functions = module.functions
+    if name is None or functions == [name]:
+        return module
+    if not name.isidentifier():
+        raise ValueError(f"{what}: the name '{name}' is not an identifier of C, which exports need")
+    if name in functions:
+        raise ValueError(f"{what}: there is a function '{name}' already among {', '.join(functions)}")
+    try:
+        return IrModule({name: module})
+    except ValueError:
+        raise ValueError(
+            f"{what}: 'name' is for a module of one function, but there are {', '.join(functions) or 'none'}; "
+            'tenon.IrModule({"add": f, "twice": g}) names each'
+        ) from None
 
 
 def _placed(args: Sequence[Tensor | Var], binds: Mapping | None) -> list:
@@ -36,28 +55,29 @@ def _placed(args: Sequence[Tensor | Var], binds: Mapping | None) -> list:
 def lower(
     inputs: Schedule | tir.Schedule,
     args: Sequence[Tensor | Var],
-    name: str = "main",
+    name: str | None = None,
     binds: Mapping | None = None,
     simple_mode: bool = False,
 ) -> IrModule:
     """The loop IR that build would compile; str() is its text. `binds` gives buffers of tir.decl_buffer for inputs; what
     they say of strides, in elements, holds of arguments, which are compact otherwise: a number is what they must have, a
-    variable what they have."""
+    variable what they have. `name` is as build's."""
     if isinstance(inputs, tir.Schedule):
-        return inputs.checked_mod()
-    return _tenon.lower(inputs, _placed(args, binds), name)
+        return _named(inputs.checked_mod(), name, "lower")
+    return _tenon.lower(inputs, _placed(args, binds), _MAIN if name is None else name)
 
 
 def build(
     inputs: Schedule | tir.Schedule | IrModule | Sequence[tir.Schedule | IrModule] | Mapping,
     args: Sequence[Tensor | Var] | None = None,
-    target: Target | str | None = None,
-    target_host: Target | str | None = None,
-    name: str = "main",
+    target: Target | str | Mapping | None = None,
+    target_host: Target | str | Mapping | None = None,
+    name: str | None = None,
     binds: Mapping | None = None,
 ) -> Module:
     """Code of a schedule, with `args` as parameters (inputs first, then outputs; variables among them are passed by
     value), or of loop IR: an IrModule or a tir.Schedule; of several of them, one library with the functions of all.
+    `name` is the function's: without it a schedule's is called "main", and those of loop IR are as they are called there.
     `target_host`, the CPU of a device's host, is the target where no other is given; `binds` is as lower's."""
     if isinstance(inputs, Mapping):
         if len(inputs) != 1 or target is not None:
@@ -69,13 +89,14 @@ def build(
     if isinstance(inputs, Schedule):
         if args is None:
             raise ValueError("build of a schedule needs its arguments")
-        return Module(_tenon.build_schedule(inputs, _placed(args, binds), target, name))
+        return Module(_tenon.build_schedule(inputs, _placed(args, binds), target, _MAIN if name is None else name))
     several = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     modules = [m.checked_mod() if isinstance(m, tir.Schedule) else m for m in several]
     for module in modules:
         if not isinstance(module, IrModule):
             raise TypeError(f"build: expected loop IR, of lower or tir.Schedule, but got {_arguments.kinds(module)}")
-    return Module(_tenon.build_module(modules[0] if len(modules) == 1 else IrModule.joined(modules), target))
+    module = modules[0] if len(modules) == 1 else IrModule.joined(modules)
+    return Module(_tenon.build_module(_named(module, name, "build"), target))
 
 
 def _size(size: Any) -> str:
@@ -105,11 +126,19 @@ def _sizes(shapes: Mapping[str, Any]) -> dict[str, list[str]]:
     return sizes
 
 
+def _level(opt_level: Any) -> int:
+    """As the command line has it."""
+    level = opt_level.__index__() if hasattr(opt_level, "__index__") else -1
+    if not 0 <= level <= 3:
+        raise ValueError(f"compile: expected a level from 0 to 3 for 'opt_level' but got {opt_level!r}")
+    return level
+
+
 def compile(
     model: str | PathLike | bytes | ModelProto,
     output: str | PathLike | None = None,
     *,
-    target: Target | str | None = None,
+    target: Target | str | Mapping | None = None,
     shapes: dict | None = None,
     name: str = "main",
     precision: str = "fp32",
@@ -119,9 +148,9 @@ def compile(
     time_kernels: bool = False,
 ) -> Module:
     """Compiles an ONNX file (or its bytes, or an onnx.ModelProto) and loads the result. `shapes` gives sizes of inputs: numbers, or
-    names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library;
-    without it, it lives as long as this process. `log` is a log of tuning that kernels
-    are chosen by (docs/tuning.md); without it that of auto_scheduler.ApplyHistoryBest, if any. `opt_level` is
+    names of those that stay open, {"x": ["batch[1..16]", 128]}; without it they are the model's. `output` keeps the library, or
+    is a folder for it and what belongs to it; without it, the library lives as long as this process. `log` is a log of tuning that kernels
+    are chosen by (docs/tuning.md); without it that of auto_scheduler.ApplyHistoryBest, if any. `opt_level`, 0 to 3, is
     transform.PassContext's where none is given, else 2. With `time_kernels`, the module's function NAME_launch_times gives an int64[n, 2]: how
     often each launch of a kernel has happened, and the nanoseconds that it took, alone; what they are is told by `launches` of info()."""
     with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
@@ -137,11 +166,11 @@ def compile(
         level = PassContext.current().opt_level if opt_level is None else opt_level
         options = _tenon.ModelOptions()
         options.target, options.name, options.precision = resolve(target), name, precision
-        options.shapes, options.opt_level, options.jobs = _sizes(shapes or {}), level, jobs
+        options.shapes, options.opt_level, options.jobs = _sizes(shapes or {}), _level(level), jobs
         options.time_kernels = time_kernels
         options.log = os.fspath(log) if log is not None else (logs() or [""])[-1]
         _tenon.compile_model(path, library, options)
-        return load_module(library)
+        return load_module(os.path.join(library, "model.so") if os.path.isdir(library) else library)
 
 
 _arguments.say_clearly(globals())

@@ -88,6 +88,14 @@ class Module:
         except ValueError as error:
             raise AttributeError(str(error)) from None
 
+    @property
+    def type_key(self) -> str:
+        """What the code is: "llvm" or "c" of the CPU that it was built for (a GPU's is in imported_modules), "library" where it
+        was loaded."""
+        if self._library is None:
+            return "library"
+        return (str(self._library.target).partition(" -host=")[2] or self._library.target.kind).split()[0]
+
     entry_name = "main"
 
     @property

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from typing import Any
+from typing import Any, Mapping
 
 from . import _arguments, _left_out, _tenon
 
 __all__ = ["Target", "create", "cuda", "opencl"]
 
 _current = threading.local()
+# Options that tvm's targets have for its own choices, and logs for AutoTVM: they say nothing of the machine.
+_TVMS_OWN = re.compile(r"\s-(?:keys|device|libs|tag|link-params|max_num_threads)(?:=\S*)?(?=\s|$)")
 
 
 class Kind(str):
@@ -20,17 +23,37 @@ class Kind(str):
         return str(self)
 
 
+def _option(value: Any) -> str:
+    """The value of an option of a dict, as a text has it."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def text_of(target: Any) -> str:
+    """A target as the compiler reads it, of what tvm's are written as: a text, or a dict of its options."""
+    if isinstance(target, Mapping):
+        options = dict(target)
+        kind, host = options.pop("kind", None), options.pop("host", None)
+        if not isinstance(kind, str):
+            raise ValueError(f"Target: expected a text, such as \"llvm\", under 'kind' of a dict but got {kind!r}")
+        text = " ".join([kind, *(f"-{name}={_option(value)}" for name, value in options.items())])
+        target = text if host is None else f"{text} -host={text_of(host)}"
+    return _TVMS_OWN.sub("", str(target))
+
+
 class Target(_tenon.Target):
-    """Target("llvm -mcpu=core-avx2"). As a context manager it is the target of builds that name none."""
+    """Target("llvm -mcpu=core-avx2"), or of a dict, Target({"kind": "llvm", "mcpu": "core-avx2"}). As a context manager it is
+    the target of builds that name none."""
 
     @property
     def kind(self) -> Kind:
         return Kind(super().kind)
 
-    def __init__(self, target: Target | str = "llvm", host: Target | str | None = None):
-        if not isinstance(target, (str, _tenon.Target)):
-            raise TypeError("a target is a text")
-        super().__init__(str(target) if host is None else str(resolve(target, host)))
+    def __init__(self, target: Target | str | Mapping = "llvm", host: Target | str | Mapping | None = None):
+        if not isinstance(target, (str, Mapping, _tenon.Target)):
+            raise TypeError("a target is a text, or a dict")
+        super().__init__(text_of(target) if host is None else str(resolve(target, host)))
 
     @staticmethod
     def current(allow_none: bool = True) -> "Target | None":
@@ -50,7 +73,7 @@ class Target(_tenon.Target):
 
 
 def resolve(target: Any, host: Any = None) -> _tenon.Target:
-    """A target from what a caller may give: a Target, a string, or nothing."""
+    """A target from what a caller may give: a Target, a string, a dict, or nothing."""
     if target is None:
         target = Target.current() or host or "llvm"
     target = target if isinstance(target, _tenon.Target) else Target(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import itertools
+import math
 import operator
 from typing import Any, Callable, Mapping, Sequence
 
@@ -112,6 +113,30 @@ def _loop_names(fcompute: Callable, rank: int, name: str) -> list:
     return names + [f"i{k}" for k in range(len(names), rank)]
 
 
+class _Loops(list):
+    """Of an operation; one that there is not is named with it."""
+
+    def __init__(self, op: Operation, which: str, loops: list):
+        super().__init__(loops)
+        self._op, self._which = op, which
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            count = f"{len(self)} loops in {self._which}, but not number {index}" if self else f"no loops in {self._which}"
+            hint = "" if self._op.body else ": only what te.compute makes has; of a placeholder cache_read makes a stage that copies it"
+        raise IndexError(f"'{self._op.name}' has {count}{hint}")
+
+
+def _loops(which: str) -> property:
+    plain = getattr(Operation, which)
+    return property(lambda op: _Loops(op, which, plain.__get__(op)))
+
+
+Operation.axis, Operation.reduce_axis = _loops("axis"), _loops("reduce_axis")
+
+
 def _refuse_tensor(tensor: Tensor, *_: Any) -> None:
     raise TypeError(f"'{tensor.name}' is a tensor; what is computed with are its elements, {tensor.name}[i, ...]")
 
@@ -167,12 +192,15 @@ def _axes(axes: Any) -> list:
     return axes
 
 
-def _reducer(name: str, over: Callable, both: Callable | None, doc: str) -> Callable:
-    def reduce(expr, axis=None, *more):
-        if isinstance(axis, IterVar) and not more:
-            return over(_expr(expr, name, "expr"), [axis])
-        if isinstance(axis, (list, tuple)):
-            return over(_expr(expr, name, "expr"), _axes(axis))
+def _reducer(name: str, over: Callable, both: Callable | None, identity: Callable, doc: str) -> Callable:
+    def reduce(expr: Any, axis: Any = None, *more: Any, where: Any = None) -> Expr:
+        if isinstance(axis, (list, tuple)) or (isinstance(axis, IterVar) and not more):
+            value = _expr(expr, name, "expr")
+            if where is not None:
+                value = select(_expr(where, name, "where"), value, identity(value.dtype))
+            return over(value, _axes(axis))
+        if where is not None or (both is None and more):
+            raise TypeError(f"{name}: expected an axis of reduce_axis, or a list of them, and a condition as where=")
         if axis is None or both is None:
             what = "" if axis is None else f", not {_kinds(axis)}"
             raise (ValueError if axis is None else TypeError)(f"a reduction needs an axis{what}; see reduce_axis")
@@ -181,30 +209,41 @@ def _reducer(name: str, over: Callable, both: Callable | None, doc: str) -> Call
             result = both(result, _expr(value, name, "axis"))
         return result
 
-    reduce.__name__, reduce.__doc__ = name, doc
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = doc + " With where=, over the elements for which that condition holds."
     return reduce
 
 
-sum = _reducer("sum", _tenon.sum, None, "The sum over axis, a reduce axis or several.")
-prod = _reducer("prod", _tenon.prod, None, "The product over axis.")
-max = _reducer("max", _tenon.max, _tenon.maximum, "The maximum over axis; of two expressions, the larger one.")
-min = _reducer("min", _tenon.min, _tenon.minimum, "The minimum over axis; of two expressions, the smaller one.")
+def _end(dtype: str, sign: int) -> Expr:
+    """What no value of a type is below (sign -1) or above."""
+    if "float" in dtype:
+        return const(sign * math.inf, dtype)
+    return max_value(dtype) if sign > 0 else min_value(dtype)
+
+
+sum = _reducer("sum", _tenon.sum, None, lambda t: const(0, t), "The sum over axis, a reduce axis or several.")
+prod = _reducer("prod", _tenon.prod, None, lambda t: const(1, t), "The product over axis.")
+max = _reducer("max", _tenon.max, _tenon.maximum, lambda t: _end(t, -1), "The maximum over axis; of two expressions, the larger one.")
+min = _reducer("min", _tenon.min, _tenon.minimum, lambda t: _end(t, 1), "The minimum over axis; of two expressions, the smaller one.")
 
 
 def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") -> Callable:
     """A reducer of one's own: fcombine(old, new), associative and commutative, of values or of tuples of
     them; fidentity(dtype, …) gives what leaves any value as it is. The reducer takes a value, or a
-    tuple, and an axis, as te.sum does."""
+    tuple, an axis and where=, as te.sum does."""
 
     for function, what in ((fcombine, "fcombine"), (fidentity, "fidentity")):
         if not callable(function):
             raise TypeError(f"comm_reducer: expected Callable for '{what}' but got {_kinds(function)}")
 
-    def reducer(expr, axis):
+    def reducer(expr: Any, axis: Any, where: Any = None) -> Any:
         many = isinstance(expr, (tuple, list))
         values = [_expr(e) for e in (expr if many else (expr,))]
         identity = fidentity(*(v.dtype for v in values))
         identity = [_expr(e) for e in (identity if many else (identity,))]
+        if where is not None:
+            condition = _expr(where, name, "where")
+            values = [select(condition, value, none) for value, none in zip(values, identity)]
 
         def combine(old, new):
             result = fcombine(tuple(old), tuple(new)) if many else fcombine(old[0], new[0])
@@ -212,8 +251,8 @@ def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") 
 
         return _tenon.Tuple(values, _axes(axis), combine, identity)
 
-    reducer.__name__ = name
-    return reducer
+    reducer.__name__ = reducer.__qualname__ = name
+    return _arguments.annotated(reducer, name)
 
 
 def scan(

@@ -15,7 +15,7 @@ _HIGHEST = 2  # of the levels that tenon.compile has
 
 _CONFIG = {
     "tir.UnrollLoop": "Stage.pragma(axis, \"auto_unroll_max_step\", n) unrolls what is inside a loop, Stage.unroll one loop",
-    "tir.disable_vectorize": "loops are vectorized where a schedule says so",
+    "tir.disable_vectorize": "loops are vectorized where a schedule says so, by Stage.vectorize, and nowhere else",
     "tir.disable_storage_rewrite": "intermediate results share memory where they are never needed together",
     "tir.disable_assert": "the checks of arguments are made once a call, before anything is computed",
     "tir.instrument_bound_checkers": "reads and writes outside of tensors are refused while compiling, or checked before a call",
@@ -39,7 +39,7 @@ def logs() -> list[str]:
 
 class PassContext:
     """`with PassContext(opt_level=3):`. The level is that of tenon.compile where none is given (3, tvm's highest, is 2 here);
-    kernels of one's own are as their schedules say at any level. Every key of `config` is refused with what does the same."""
+    kernels of one's own are as their schedules say at any level. Keys of `config` are refused with what does the same."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class PassContext:
         for key in config or {}:
             if key in _ACCEPTED:
                 continue
-            what = _CONFIG.get(key, f"there is no such setting; those that tvm has and Tenon answers are {', '.join(_CONFIG)}")
+            what = _CONFIG.get(key, f"there is no such setting; {', '.join(_ACCEPTED)} is taken, and refused with what there is instead are {', '.join(_CONFIG)}")
             raise NotImplementedError(f"PassContext has no '{key}': {what}")
         self.opt_level = min(opt_level, _HIGHEST)
         self.config: dict = {}

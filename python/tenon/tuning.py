@@ -7,7 +7,7 @@ import tempfile
 from typing import Any, NamedTuple, Sequence
 
 from . import _tenon
-from .build_module import _sizes
+from .build_module import _level, _sizes
 
 __all__ = ["NetworkTask", "tasks_of_network", "tune_network"]
 
@@ -60,9 +60,9 @@ class _Model:
 
 def tasks_of_network(model: Any, target: Any, shapes: dict | None = None, opt_level: int = 2) -> list[NetworkTask]:
     """The kernels of a network that leave something open."""
-    file = _Model(model)
     options = _tenon.ModelOptions()
-    options.target, options.shapes, options.opt_level = target, _sizes(shapes or {}), opt_level
+    options.target, options.shapes, options.opt_level = target, _sizes(shapes or {}), _level(opt_level)
+    file = _Model(model)
     return [NetworkTask(file.path, options, k, file) for k in _tenon.model_kernels(file.path, options)]
 
 

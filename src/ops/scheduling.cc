@@ -7,6 +7,7 @@
 #include "arith/analyzer.h"
 #include "graph/graph.h"
 #include "ir/visit.h"
+#include "ops/follow_lines.h"
 #include "ops/reduce_schedule.h"
 #include "ops/steps_schedule.h"
 
@@ -263,8 +264,7 @@ static std::optional<std::pair<Names, std::string>> VectorsOverBlocks(Schedule& 
   return std::pair(outer, run[1]);
 }
 
-// An index without what keeps a branch that is not taken inside: loops are cut where that begins.
-static Expr WithoutClamps(const Expr& index) {
+Expr WithoutClamps(const Expr& index) {
   return PostOrderRewrite(index, [](const NodeRef& n) -> NodeRef {
     if (const auto* choice = As<Select>(n)) return choice->on_true;
     const auto* e = As<Binary>(n);
@@ -324,7 +324,7 @@ static int64_t CutsOf(const Schedule& s, const std::string& block) {
   PreOrder(FindBlock(s.func(), block)->body, [&](const NodeRef& n) {
     const auto* choice = As<Select>(n);
     cuts += choice && speaks_of_place(choice->condition) ? 1 : 0;
-    return true;
+    return !IsA<Load>(n);  // where indices are kept inside nothing else is read
   });
   return cuts;
 }
@@ -385,6 +385,7 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     Names split = s.Split(spatial[axis], {-1, lanes});
     outer[axis] = split[0];
     vector = split[1];
+    if (reduce.empty()) FollowLines(s, block, vector, &outer);
   }
   Names order = Concat({outer, reduce, {vector}});
   if (order.size() > 1) s.Reorder(order);
@@ -642,6 +643,12 @@ static TripsOfLoop TripsOf(Schedule& s, const std::string& loop) {
 }
 
 int64_t MostTrips(Schedule& s, const std::string& loop) { return TripsOf(s, loop).most; }
+
+int64_t TypicalTripsTogether(Schedule& s, const Names& loops) {
+  int64_t typical = 1;
+  for (const std::string& loop : loops) typical *= TripsOf(s, loop).typical;
+  return typical;
+}
 
 int64_t MostTripsTogether(Schedule& s, const Names& loops) {
   int64_t most = 1;

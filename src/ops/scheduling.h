@@ -44,6 +44,10 @@ Names RunThroughMemory(const Schedule& s, const std::string& block, const Names&
 int64_t MostTrips(Schedule& s, const std::string& loop);
 /// The same of loops together.
 int64_t MostTripsTogether(Schedule& s, const Names& loops);
+/// The same at the sizes that dims have where nothing is said.
+int64_t TypicalTripsTogether(Schedule& s, const Names& loops);
+/// An index without what keeps a branch that is not taken inside: loops are cut where that begins.
+Expr WithoutClamps(const Expr& index);
 int64_t WrittenRank(const Schedule& s, const std::string& block);
 DType WrittenType(const Schedule& s, const std::string& block);
 /// Loops of `block` inside `loop`, split by what they run over.

@@ -127,6 +127,7 @@ class Arguments(unittest.TestCase):
                 tenon.load(path)
             f.save(path)
             self.assertEqual(repr(tenon.load(path)), f"<tenon.runtime.Module from '{path}'>")
+            self.assertEqual((f.type_key, tenon.build(fresh(), [A, C], "c").type_key, tenon.load(path).type_key), ("llvm", "c", "library"))
         with self.assertRaisesRegex(ValueError, "expected at least 1 for 'number' and 'repeat' but got 0 and 1"):
             f.time_evaluator("add", number=0)
 

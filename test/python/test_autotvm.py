@@ -1,5 +1,7 @@
 """Templates by AutoTVM's names: what they leave open, how they are tuned, what logs say."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -35,6 +37,23 @@ def matmul(n, m, k, dtype="float32"):
             cfg.raise_error("too much to unroll")
     s[c].vectorize(xi)
     return s, [a, b, c]
+
+
+@autotvm.template("test/refuses")
+def refuses(n):
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] + 1, name="B")
+    s = te.create_schedule(b.op)
+    cfg = autotvm.get_config()
+    cfg.define_split("t", b.op.axis[0], num_outputs=2)
+    _, inner = cfg["t"].apply(s, b, b.op.axis[0])
+    s[b].vectorize(inner)
+    lanes = cfg["t"].size[-1]
+    if lanes > 8:
+        cfg.raise_error(f"a vector of {lanes} is too long")
+    if lanes == n:
+        raise RuntimeError("no schedule")
+    return s, [a, b]
 
 
 def task_of(*args):
@@ -129,9 +148,11 @@ class Tuning(Files):
             with self.subTest(cls.__name__):
                 tuner = self.tuned(cls, 5, cls.__name__)
                 rows = list(autotvm.record.load_from_file(self.path(cls.__name__)))
-                self.assertEqual(len(rows), 5)
+                indices = [i.config.index for i, _ in rows]
+                self.assertEqual(len(set(indices)), len(indices), "a config was told of twice")
+                tried = [r for _, r in rows if r.error_no != autotvm.MeasureErrorNo.INSTANTIATION_ERROR]
+                self.assertEqual(len(tried), 5)
                 self.assertIsNotNone(tuner.best_config)
-                self.assertEqual(len({i.config.index for i, _ in rows}), 5, "a config was measured twice")
                 best = min(r.mean for _, r in rows if r.error_no == 0)
                 self.assertGreater(tuner.best_seconds, 0)
                 self.assertLess(best, 1e9)
@@ -154,6 +175,39 @@ class Tuning(Files):
         self.assertEqual(indices, [59, 58, 57])
         self.assertEqual(tuner.told, 3)
 
+    def test_configs_without_a_schedule_are_failures(self):
+        task = autotvm.task.create("test/refuses", args=(64,), target="llvm")
+        refused = {4: "a vector of 16 is too long", 5: "a vector of 32 is too long", 6: "no schedule"}
+
+        class InOrder(autotvm.tuner.Tuner):
+            def has_next(self):
+                return not hasattr(self, "asked")
+
+            def next_batch(self, batch_size):
+                self.asked = range(7)
+                return self.asked
+
+        for cls in (autotvm.tuner.GridSearchTuner, autotvm.tuner.XGBTuner, InOrder, autotvm.tuner.GridSearchTuner):
+            with self.subTest(cls.__name__):
+                log, told, bar = io.StringIO(), [], io.StringIO()
+                callbacks = [
+                    lambda _, inputs, results: told.extend((i.config.index, r) for i, r in zip(inputs, results)),
+                    autotvm.callback.log_to_file(log),
+                    autotvm.callback.progress_bar(4),
+                ]
+                with contextlib.redirect_stdout(bar):
+                    cls(task).tune(n_trial=20, measure_option=FAST, callbacks=callbacks)
+                self.assertEqual(sorted(index for index, _ in told), list(range(7)))
+                errors = {index: r for index, r in told if r.error_no != 0}
+                self.assertEqual({index: r.error_no for index, r in errors.items()}, {4: 1, 5: 1, 6: 2})
+                for index, message in refused.items():
+                    self.assertIn(message, str(errors[index].costs[0]))
+                lines = [autotvm.record.decode(line) for line in log.getvalue().splitlines()]
+                self.assertEqual([i.config.index for i, _ in lines], [index for index, _ in told])
+                self.assertEqual({i.config.index: (r.costs, r.error_no) for i, r in lines if r.error_no}, {4: ((1e9,), 1), 5: ((1e9,), 1), 6: ((1e9,), 2)})
+                if cls is not InOrder:  # which tries them
+                    self.assertEqual(bar.getvalue().count("4/4"), 1)
+
     def test_the_best_of_a_log_is_applied(self):
         self.tuned(autotvm.tuner.RandomTuner, 6)
         rows = [r for r in autotvm.record.load_from_file(self.path("log")) if r[1].error_no == 0]
@@ -170,6 +224,16 @@ class Tuning(Files):
             self.assertIn(f"0..{inner}", str(tenon.lower(s, args)))
         with autotvm.apply_history_best(self.path("log")), self.assertWarnsRegex(UserWarning, "first candidates"):
             matmul(16, 16, 16)
+
+    def test_records_are_of_targets_without_tvms_own_options(self):
+        task = task_of(32, 32, 32)
+        records = []
+        for index, cost, target in ((7, 2.0, "llvm -keys=cpu -mcpu=core-avx2 -link-params=0"), (0, 1.0, "llvm -keys=cpu -mcpu=x86-64")):
+            result = autotvm.MeasureResult((cost,), 0, 0.1, 0.0)
+            records.append((autotvm.MeasureInput(target, task, task.config_space.get(index)), result))
+        for target, tiles in (("llvm -mcpu=core-avx2", [-1, 2]), ("llvm -mcpu=x86-64", [-1, 1])):
+            config = autotvm.apply_history_best(records).query(tenon.target.Target(target), task.workload)
+            self.assertEqual(config["tile_y"].size, tiles)
 
     def test_history_is_tried_first(self):
         self.tuned(autotvm.tuner.RandomTuner, 6)

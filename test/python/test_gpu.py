@@ -51,7 +51,7 @@ class VectorAdd(unittest.TestCase):
         source = add.get_source()
         self.assertIn("__global__", source)
         self.assertEqual(add.imported_modules[0].get_source(), source)
-        self.assertEqual(add.imported_modules[0].type_key, "cuda")
+        self.assertEqual((add.type_key, add.imported_modules[0].type_key), ("llvm", "cuda"))
         self.assertIn("tn_core_device_launch", add.get_source("llvm"))
         self.assertIn("threadIdx.x", str(tenon.lower(s, args, name="add")))
         with self.assertRaisesRegex(ValueError, "no source in the form 'c'; expected cu"):

@@ -148,7 +148,7 @@ class Kinds(unittest.TestCase):
                 lambda: te.create_schedule(C.op).cache_read(A, "local", [Wrong()]),
             r"build: expected Sequence\[Tensor \| Var\] \| None for 'args' but got Tensor":
                 lambda: tenon.build(te.create_schedule(C.op), A),
-            r"Target: expected Target \| str for 'target' but got int": lambda: tenon.target.Target(5),
+            r"Target: expected Target \| str \| Mapping for 'target' but got int": lambda: tenon.target.Target(5),
             r"empty: expected int \| Sequence\[int\] for 'shape' but got str": lambda: tenon.nd.empty("x"),
             r"cuda: expected int for 'index' but got str": lambda: tenon.cuda("0"),
         }.items():  # fmt: skip

@@ -66,7 +66,7 @@ class LeftOut(unittest.TestCase):
     def test_settings(self):
         with self.assertRaisesRegex(NotImplementedError, "PassContext has no 'tir.UnrollLoop': Stage.pragma"):
             tenon.transform.PassContext(opt_level=3, config={"tir.UnrollLoop": {"auto_max_step": 16}})
-        with self.assertRaisesRegex(NotImplementedError, "there is no such setting; those that tvm has"):
+        with self.assertRaisesRegex(NotImplementedError, "no such setting; relay.backend.use_auto_scheduler is taken, and refused with what there is instead are tir.UnrollLoop, "):
             tenon.ir.transform.PassContext(config={"tir.nothing": 1})
         with self.assertRaisesRegex(NotImplementedError, "PassContext has no disabled_pass"):
             tenon.transform.PassContext(disabled_pass=["FoldConstant"])

@@ -382,6 +382,25 @@ class Outputs(unittest.TestCase):
         np.testing.assert_array_equal(both["add_one"](small(5)).numpy(), small(5) + 1)
         np.testing.assert_array_equal(both["twice"](small(5)).numpy(), small(5) * 2)
 
+    def test_loop_ir_takes_the_name_that_is_given(self):
+        a = te.placeholder((8,), name="A")
+        b = te.compute((8,), lambda i: a[i] + 1, name="B")
+        one, two = te.create_prim_func([a, b]), tenon.lower(te.create_schedule(b.op), [a, b], name="two")
+        x = small(8)
+        for inputs in (one, two, tir.Schedule(one), {"llvm": [tir.Schedule(one)]}):
+            built = tenon.build(inputs, [a, b], name="add")
+            np.testing.assert_array_equal(built["add"](x).numpy(), x + 1)
+            self.assertIn("Module of add,", repr(built))
+        self.assertIn("Module of two,", repr(tenon.build(two)))
+        self.assertEqual(tenon.lower(tir.Schedule(one), [a, b], name="add").functions, ["add"])
+        for name, message in (
+            ("add", "'name' is for a module of one function, but there are main, two; .* names each"),
+            ("two", "there is a function 'two' already among main, two"),
+            ("", "the name '' is not an identifier of C"),
+        ):
+            with self.assertRaisesRegex(ValueError, f"build: {message}"):
+                tenon.build([one, two], name=name)
+
     def test_a_function_of_c(self):
         cube = """
 func @cube<n>(A: f32[n], out B: f32[n]) kind device {

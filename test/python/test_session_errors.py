@@ -197,6 +197,19 @@ class Kinds(unittest.TestCase):
         self.check(VALUES)
 
 
+class Arguments(unittest.TestCase):
+    def test_a_name_that_is_nearly_tenons_is_refused(self):
+        for name, meant in (("shape", "shapes"), ("precison", "precision"), ("optlevel", "opt_level"), ("Target", "target"), ("n_jobs", "jobs")):
+            with self.assertRaisesRegex(TypeError, f"'{name}'; is '{meant}' meant"):
+                ours.InferenceSession(RELU, options(ours), **{name: None})
+
+    def test_others_are_onnx_runtimes(self):
+        for given in ({"enable_fallback": True, "disabled_optimizers": ["a"]}, {"read_config_from_model": 1}, {"session_options": None, "nobodys": 1}):
+            for ort in (ours, real):
+                (y,) = ort.InferenceSession(RELU, options(ort), providers=["CPUExecutionProvider"], **given).run(None, {"x": X})
+                np.testing.assert_array_equal(y, X)
+
+
 class Attributes(unittest.TestCase):
     def test_names_and_defaults(self):
         for kind in ("SessionOptions", "RunOptions"):

@@ -1,12 +1,14 @@
 """Tensor expressions and schedules from Python, as textbooks print them."""
 
 import functools
+import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import tenon
 from tenon import te
@@ -495,6 +497,95 @@ class Targets(unittest.TestCase):
         self.assertIn("x86-64", str(f._library.target))
         self.assertIsNone(tenon.target.Target.current())
 
+    def test_as_tvm_writes_them(self):
+        for given, expected in (
+            ({"kind": "llvm", "mcpu": "skylake-avx512"}, "llvm -mcpu=skylake-avx512"),
+            ({"kind": "llvm", "mcpu": "x86-64", "mattr": ["+avx2", "+fma"], "keys": ["cpu"], "num-cores": 4}, "llvm -mcpu=x86-64 -mattr=+avx2,+fma -num-cores=4"),
+            ({"kind": "llvm", "mtriple": "aarch64-linux-gnu"}, "llvm -mtriple=aarch64-linux-gnu"),
+            ({"kind": "cuda", "arch": "sm_80", "host": {"kind": "llvm", "mcpu": "x86-64", "tag": "t"}}, "cuda -arch=sm_80 -host=llvm -mcpu=x86-64"),
+            ("llvm -keys=cpu -mcpu=core-avx2 -link-params=0 -device=arm_cpu", "llvm -mcpu=core-avx2"),
+            ("cuda -keys=cuda,gpu -arch=sm_75 -max_num_threads=1024 -host=llvm -keys=cpu -mcpu=x86-64", "cuda -arch=sm_75 -host=llvm -mcpu=x86-64"),
+        ):
+            self.assertEqual(tenon.target.Target(given), tenon.target.Target(expected))
+        s, args = shifted(8)
+        self.assertIn("target llvm", repr(tenon.build(s, args, {"kind": "llvm", "keys": ["cpu"]})))
+        for message, given in (
+            ("expected a text, such as \"llvm\", under 'kind' of a dict but got None", {"mcpu": "core-avx2"}),
+            ("unknown option of 'llvm' '-cpu'", {"kind": "llvm", "cpu": "core-avx2"}),
+            ("unknown option of 'llvm' '-keyed'", "llvm -keyed=cpu"),
+        ):
+            with self.assertRaisesRegex(ValueError, message):
+                tenon.target.Target(given)
+
+
+class Loops(unittest.TestCase):
+    def test_a_loop_that_there_is_not_is_named_with_its_tensor(self):
+        a, b, c = matmul(4)
+        plus = te.compute((4,), lambda i: a[i, 0] + 1, name="P")
+        fixed = te.extern((4,), [], lambda _, outs: tenon.tir.call_packed("fill", outs[0]), name="F")
+        for message, loop in (
+            ("'A' has no loops in axis: only what te.compute makes has; of a placeholder cache_read makes a stage that copies it", lambda: a.op.axis[0]),
+            ("'F' has no loops in axis: only what te.compute makes has", lambda: fixed.op.axis[0]),
+            ("'B' has no loops in axis: ", lambda: te.create_schedule(c.op)[b].op.axis[-1]),
+            ("'C' has 2 loops in axis, but not number 2$", lambda: c.op.axis[2]),
+            ("'C' has 1 loops in reduce_axis, but not number -2$", lambda: c.op.reduce_axis[-2]),
+            ("'P' has no loops in reduce_axis$", lambda: plus.op.reduce_axis[0]),
+        ):
+            with self.assertRaisesRegex(IndexError, message):
+                loop()
+        i, j = c.op.axis
+        self.assertEqual((c.op.axis[-1], c.op.axis[:1], list(a.op.axis)), (j, [i], []))
+
+
+class Conditions(unittest.TestCase):
+    """Reductions over the elements for which a condition holds."""
+
+    def reduced(self, reducer, x, least):
+        a = te.placeholder(x.shape, x.dtype.name, name="A")
+        k = te.reduce_axis((0, x.shape[1]), name="k")
+        b = te.compute((x.shape[0],), lambda i: reducer(a[i, k], axis=k, where=a[i, k] > least), name="B")
+        s = te.create_schedule(b.op)
+        s[b].split(b.op.reduce_axis[0], factor=4)
+        return tenon.build(s, [a, b])(x).numpy()
+
+    def test_every_reducer(self):
+        product = te.comm_reducer(lambda old, new: old * new, lambda dtype: te.const(1, dtype), name="product")
+        for dtype in ("float32", "int32"):
+            x = np.array([[1, -2, 3, 4, -5], [-1, -2, -3, -4, -5]], dtype)
+            end = np.inf if dtype == "float32" else np.iinfo(dtype).max
+            start = -np.inf if dtype == "float32" else np.iinfo(dtype).min
+            for reducer, expected in (
+                (te.sum, [8, 0]), (te.prod, [12, 1]), (product, [12, 1]), (te.max, [4, start]), (te.min, [1, end]),
+            ):  # fmt: skip
+                np.testing.assert_array_equal(self.reduced(reducer, x, 0), np.array(expected, dtype))
+
+    def test_tuples(self):
+        x = np.array([3, 9, 5, 9, 1], "int32")
+        a = te.placeholder((5,), "int32", name="A")
+        k = te.reduce_axis((0, 5), name="k")
+
+        def larger(old, new):
+            keep = old[1] >= new[1]
+            return te.select(keep, old[0], new[0]), te.select(keep, old[1], new[1])
+
+        argmax = te.comm_reducer(larger, lambda i, v: (te.const(-1, i), te.min_value(v)), name="argmax")
+        at, most = te.compute((1,), lambda _: argmax((k.astype("int32"), a[k]), k, where=a[k] < 9), name="T")
+        at, most = tenon.build(te.create_schedule(at.op), [a, at, most])(x)
+        self.assertEqual((at.numpy()[0], most.numpy()[0]), (2, 5))
+
+    def test_mistakes(self):
+        a, k = te.placeholder((5,), name="A"), te.reduce_axis((0, 5), name="k")
+        reducer = te.comm_reducer(lambda old, new: old + new, lambda dtype: te.const(0, dtype), name="total")
+        for message, call in (
+            ("sum: got an unexpected keyword argument 'init'", lambda: te.sum(a[k], axis=k, init=1)),
+            ("total: got an unexpected keyword argument 'init'", lambda: reducer(a[k], k, init=1)),
+            ("sum: expected an axis of reduce_axis, .* and a condition as where=", lambda: te.sum(a[k], k, a[k] > 0)),
+            ("max: expected an axis of reduce_axis, .* and a condition as where=", lambda: te.max(a[k], a[k], where=a[k] > 0)),
+            ("sum: expected an expression or a number for 'where' but got str", lambda: te.sum(a[k], axis=k, where="a")),
+        ):
+            with self.assertRaisesRegex(TypeError, message):
+                call()
+
 
 class Sessions(unittest.TestCase):
     def test_a_model_runs_under_onnxruntimes_names(self):
@@ -528,6 +619,21 @@ class Sessions(unittest.TestCase):
                 tenon.compile(model.SerializeToString(), shapes=shapes)
         again = tenon.compile(model, shapes={"x": (np.int64(3), 4)})
         np.testing.assert_array_equal(again(feed).numpy(), y)
+
+    def test_what_the_command_line_takes(self):
+        model = parser.parse_model('<ir_version: 10, opset_import: ["": 21]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }')
+        x = random(2, 3) - 0.5
+        with tempfile.TemporaryDirectory() as there:
+            for folder in (os.path.join(there, "new", ""), there):
+                made = tenon.compile(model, folder, opt_level=np.int64(3))
+                np.testing.assert_array_equal(made(x).numpy(), np.maximum(x, 0))
+                self.assertEqual(sorted(f for f in os.listdir(folder) if f != "new"), ["inference_example.cpp", "metadata.json", "model.so"])
+        for level in (4, -1):
+            for compile in (lambda level: tenon.compile(model, opt_level=level),
+                            lambda level: tenon.InferenceSession(model.SerializeToString(), opt_level=level),
+                            lambda level: tenon.auto_scheduler.extract_tasks(model, target="llvm", opt_level=level)):  # fmt: skip
+                with self.assertRaisesRegex(ValueError, f"expected a level from 0 to 3 for 'opt_level' but got {level}"):
+                    compile(level)
 
 
 if __name__ == "__main__":

@@ -32,19 +32,21 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callable:
 
 def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callable:
     """A line with the best so far."""
-    state = {"best": 0.0, "done": 0, "start": time.time()}
+    state = {"best": 0.0, "trials": 0, "start": time.time()}
 
     def callback(tuner: Any, inputs: list, results: list) -> None:
         for result in results:
-            state["done"] += 1
             if result.error_no == 0 and (not state["best"] or result.mean < state["best"]):
                 state["best"] = result.mean
+        if state["trials"] == tuner._tried:
+            return  # configs that were not tried
+        state["trials"] = tuner._tried
         best = f"{1e6 * state['best']:.4g} µs" if state["best"] else "nothing yet"
         flop = tuner.task.flop
         rate = f", {flop / state['best'] / 1e9:.4g} GFLOPS" if flop and state["best"] else ""
-        line = f"{prefix} {state['done']}/{total}  best {best}{rate}  {time.time() - state['start']:.1f} s"
-        end = "\r" if sys.stdout.isatty() and state["done"] < total else "\n"
-        if end == "\r" or state["done"] >= total:
+        line = f"{prefix} {tuner._tried}/{total}  best {best}{rate}  {time.time() - state['start']:.1f} s"
+        end = "\r" if sys.stdout.isatty() and tuner._tried < total else "\n"
+        if end == "\r" or tuner._tried >= total:
             print(line, end=end, flush=True)
 
     return callback

@@ -7,7 +7,7 @@ import threading
 import warnings
 from typing import Any, Iterable
 
-from ..target import Target
+from ..target import Target, text_of
 from ..transform import logs
 from .space import FallbackConfig, LoggedConfig
 
@@ -68,7 +68,7 @@ class ApplyHistoryBest:
             for inp, result in pairs:
                 if result.error_no != 0:
                     continue
-                for target in (str(inp.target), _kind(inp.target)):
+                for target in (text_of(inp.target), _kind(inp.target)):
                     key = (target, inp.task.workload)
                     known = self._best.get(key)
                     if known is None or result.mean < known[1].mean:

@@ -3,7 +3,9 @@ process, and raced in another one (docs/tuning.md)."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Sequence
+from typing import Any, NamedTuple
+
+from .space import InstantiationError
 
 __all__ = ["LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "measure_option"]
 
@@ -39,7 +41,7 @@ class MeasureInput(NamedTuple):
 
 
 class MeasureResult(NamedTuple):
-    """costs: seconds, or where error_no is not 0 what went wrong."""
+    """costs: seconds, or where error_no is not 0 the exception that says what went wrong."""
 
     costs: tuple
     error_no: int
@@ -99,11 +101,15 @@ def measure_option(builder: Any = "local", runner: Any = "local") -> dict:
     return {"builder": builder, "runner": runner}
 
 
-def results_of(trials: Sequence, seconds: float, now: float) -> list[MeasureResult]:
-    """Of trials that took so many seconds each."""
-    out = []
-    for trial in trials:
-        number = OF_OUTCOMES.get(trial.outcome, MeasureErrorNo.UNKNOWN_ERROR)
-        costs = (trial.seconds,) if number == 0 else (1e9,)
-        out.append(MeasureResult(costs, number, seconds, now))
-    return out
+def result_of(trial: Any, seconds: float, now: float) -> MeasureResult:
+    """Of a trial that took so many seconds."""
+    number = OF_OUTCOMES.get(trial.outcome, MeasureErrorNo.UNKNOWN_ERROR)
+    costs = (trial.seconds,) if number == 0 else (RuntimeError(trial.message or trial.outcome),)
+    return MeasureResult(costs, number, seconds, now)
+
+
+def result_without_schedule(error: Exception, now: float) -> MeasureResult:
+    """Of a config at which the template has none."""
+    is_said = isinstance(error, InstantiationError)
+    number = MeasureErrorNo.INSTANTIATION_ERROR if is_said else MeasureErrorNo.COMPILE_HOST
+    return MeasureResult((error,), number, 0.0, now)

@@ -15,6 +15,7 @@ from .task import serialize
 __all__ = ["decode", "encode", "load_from_file", "pick_best"]
 
 VERSION = 0.2
+FAILED = 1e9  # the cost of what has none
 
 
 class LoggedTask:
@@ -39,10 +40,11 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> 
     """The line, without its end."""
     if protocol != "json":
         raise ValueError("records are lines of JSON; pickles, which run code when they are read, are neither written nor read")
+    costs = list(result.costs) if result.error_no == 0 else [FAILED]
     row = {
         "input": [str(inp.target), inp.task.name, serialize(inp.task.args), {}],
         "config": inp.config.to_json_dict(),
-        "result": [list(result.costs), result.error_no, result.all_cost, result.timestamp],
+        "result": [costs, result.error_no, result.all_cost, result.timestamp],
         "version": VERSION,
         "tvm_version": f"{_package} {__version__}",
     }
@@ -66,7 +68,7 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
         config = LoggedConfig(line["config"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"it is broken: {error}") from None
-    if not result.costs or any(c >= 1e9 or c <= 0 or c != c for c in result.costs):
+    if not result.costs or any(c >= FAILED or c <= 0 or c != c for c in result.costs):
         result = result._replace(error_no=result.error_no or 1)
     return MeasureInput(target, LoggedTask(name, args), config), result
 

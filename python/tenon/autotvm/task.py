@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 from .. import _tenon, build_module, te
 from ..target import Target, resolve
 from .dispatch import Config, config_for, _stack
-from .space import ConfigEntity, ConfigSpace
+from .space import ConfigEntity, ConfigSpace, InstantiationError
 
 __all__ = ["Task", "create", "extract_from_program", "template"]
 
@@ -81,13 +81,6 @@ class Task:
         self._check(tensors)
         self.flop = self.config_space.flop
         self._definition = te.create_prim_func(tensors)
-        self._open = _tenon.TuneTask.from_space(
-            name,
-            self._definition,
-            [(knob, list(range(len(t)))) for knob, t in self.config_space.space_map.items()],
-            self._module_at,
-            self.target,
-        )
 
     @property
     def workload(self) -> tuple:
@@ -116,16 +109,23 @@ class Task:
         config.flop, config.errors = 0, []
         s, args = self._run(config)
         if not config.valid():
-            raise ValueError(config.errors[0])
+            raise InstantiationError(config.errors[0])
         return s, args
 
-    def _module_at(self, point: dict) -> Any:
-        """Loop IR, or why there is none."""
-        try:
-            s, args = self.instantiate(self.config_space.of_places(point))
-            return build_module.lower(s, args)
-        except Exception as error:  # pylint: disable=broad-except
-            return f"{type(error).__name__}: {error}"
+    def open_for(self, failed: Callable[[dict, Exception], None]) -> _tenon.TuneTask:
+        """What a session tunes. `failed` is told of each point that the template has no schedule for, once or more often:
+        searchers pass these over."""
+
+        def module_at(point: dict) -> Any:
+            try:
+                s, args = self.instantiate(self.config_space.of_places(point))
+                return build_module.lower(s, args)
+            except Exception as error:  # pylint: disable=broad-except
+                failed(point, error)
+                return f"{type(error).__name__}: {error}"
+
+        space = [(knob, list(range(len(t)))) for knob, t in self.config_space.space_map.items()]
+        return _tenon.TuneTask.from_space(self.name, self._definition, space, module_at, self.target)
 
     def __repr__(self) -> str:
         return f"Task(func_name={self.name}, args={self.args}, kwargs={{}}, workload={self.workload})"

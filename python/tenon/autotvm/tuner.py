@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 
 from .. import _tenon
 from ..tuning import NetworkTask, TrialLimits, tune_network
-from .measure import LocalRunner, MeasureInput, measure_option as _measure_option, results_of
+from .measure import LocalRunner, MeasureInput, measure_option as _measure_option, result_of, result_without_schedule
 
 __all__ = ["DropletTuner", "GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "XGBTuner"]
 
@@ -30,6 +30,52 @@ class _Policy(_tenon.Policy):
         pass  # update is told in full, by the session's `done`
 
 
+class _Session:
+    """What a tuner and callbacks are told of one session: of each trial, and of configs without a schedule, which searchers
+    pass over but a policy of one's own has tried."""
+
+    def __init__(self, tuner: "Tuner", callbacks: Sequence[Callable], tries_failures: bool):
+        self._tuner, self._callbacks, self._tries_failures = tuner, callbacks, tries_failures
+        self._failures: dict[tuple, Exception] = {}
+        self._untold: list[dict] = []
+        self._last = time.time()
+        tuner._tried = 0
+
+    def failed(self, point: dict, error: Exception) -> None:
+        key = tuple(sorted(point.items()))
+        if key not in self._failures:
+            self._failures[key] = error.with_traceback(None)  # whose frames would keep the template's tensors
+            self._untold.append(point)
+
+    def done(self, trial: Any) -> None:
+        self.tell_failures()
+        tuner, now = self._tuner, time.time()
+        tuner._tried += 1
+        error = self._failures.get(tuple(sorted(trial.pick.point.items())))
+        result = result_of(trial, now - self._last, now) if error is None else result_without_schedule(error, now)
+        self._last = now
+        inp = self._input(trial.pick.point)
+        tuner._remember(inp, result, trial)
+        self._tell([inp], [result])
+
+    def tell_failures(self) -> None:
+        """Of those that were met since it was called last."""
+        untold, self._untold = self._untold, []
+        if untold and not self._tries_failures:
+            errors = [self._failures[tuple(sorted(point.items()))] for point in untold]
+            now = time.time()
+            self._tell([self._input(point) for point in untold], [result_without_schedule(error, now) for error in errors])
+
+    def _input(self, point: dict) -> MeasureInput:
+        task = self._tuner.task
+        return MeasureInput(task.target, task, task.config_space.of_places(point))
+
+    def _tell(self, inputs: list, results: list) -> None:
+        self._tuner.update(inputs, results)
+        for callback in self._callbacks:
+            callback(self._tuner, inputs, results)
+
+
 class Tuner:
     """Derive from it, with next_batch(batch_size), which gives indices of configs, update(inputs, results), and has_next()."""
 
@@ -40,6 +86,7 @@ class Tuner:
         self.best_config: Any = None
         self.best_flops, self.best_iter, self.best_seconds = 0.0, 0, 0.0
         self.best_measure_pair: Any = None
+        self._tried = 0  # of the session that is under way, or was the last
         self.ttl: Any = None
         self.error_ct_threshold = 150
         self._hints: list = []
@@ -83,7 +130,8 @@ class Tuner:
         callbacks: Sequence[Callable] = (),
         si_prefix: str = "G",
     ) -> None:
-        """Measures `n_trial` configs; ctrl-C ends it with the best so far."""
+        """Measures `n_trial` configs; ctrl-C ends it with the best so far. Callbacks are told of each, and of configs that the
+        template has no schedule for, which a searcher met and did not try."""
         option = measure_option or _measure_option()
         if isinstance(self.task, NetworkTask):
             return self._tune_network(n_trial, option, early_stopping, callbacks)
@@ -94,27 +142,14 @@ class Tuner:
         options.worker_seconds, options.candidate_seconds = runner.timeout, runner.candidate_seconds
         options.hints = [_tenon.Pick(0, places) for places in self._hints]
         self._configure(options)
-        last, count = time.time(), 0
-
-        def done(trial: Any) -> None:
-            nonlocal last, count
-            now = time.time()
-            count += 1
-            config = self.task.config_space.of_places(trial.pick.point)
-            inputs = [MeasureInput(self.task.target, self.task, config)]
-            results = results_of([trial], now - last, now)
-            last = now
-            self._remember(count, inputs[0], results[0], trial)
-            self.update(inputs, results)
-            for callback in callbacks:
-                callback(self, inputs, results)
-
-        options.done = done
-        own = type(self).next_batch is not Tuner.next_batch
+        policy = _Policy(self) if type(self).next_batch is not Tuner.next_batch else None
+        session = _Session(self, callbacks, policy is not None)
+        options.done = session.done
         try:
-            self.task._open.tune(options, _Policy(self) if own else None)
+            self.task.open_for(session.failed).tune(options, policy)
         except KeyboardInterrupt:
             pass
+        session.tell_failures()
 
     def _tune_network(self, n_trial: int, option: dict, early_stopping: int | None, callbacks: Sequence[Callable]) -> None:
         """A kernel of a network: the session of `tenon tune` over it, whose records go to the files of log_to_file."""
@@ -124,10 +159,10 @@ class Tuner:
     def _configure(self, options: Any) -> None:
         pass
 
-    def _remember(self, count: int, inp: MeasureInput, result: Any, trial: Any) -> None:
+    def _remember(self, inp: MeasureInput, result: Any, trial: Any) -> None:
         if result.error_no != 0 or not (trial.leader or self.best_config is None):
             return
-        self.best_config, self.best_iter, self.best_seconds = inp.config, count, result.mean
+        self.best_config, self.best_iter, self.best_seconds = inp.config, self._tried, result.mean
         self.best_flops = self.task.flop / result.mean if self.task.flop else 0.0
         self.best_measure_pair = (inp, result)
 

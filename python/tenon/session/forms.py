@@ -334,10 +334,10 @@ class Forms:
 
 def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Options of tenon.compile by the names of _tenon.ModelOptions."""
-    from ..build_module import _sizes
+    from ..build_module import _level, _sizes
 
     options = dict(given)
-    options["target"] = resolve(options.get("target"))
+    options["target"], options["opt_level"] = resolve(options.get("target")), _level(options["opt_level"])
     if "shapes" in options:
         options["shapes"] = _sizes(options["shapes"] or {})
     return options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import warnings
 from os import PathLike
@@ -24,13 +25,14 @@ PROVIDERS = ["CPUExecutionProvider"]
 _LEVELS = {GraphOptimizationLevel.ORT_DISABLE_ALL: 0, GraphOptimizationLevel.ORT_ENABLE_BASIC: 1}
 _WARNING = 2  # of log_severity_level: the least at which nothing is said of compiling is above it
 _COMPILE_OPTIONS = ("target", "shapes", "precision", "opt_level", "jobs")
+_NEARLY = 0.8  # difflib's ratio of a name to one that is meant: a letter or two of it differ
 
 
 class InferenceSession:
     """A model to be run: an ONNX file, its bytes, or a compiled library.
 
     A model is compiled when the session is made, or found in the cache (TENON_CACHE_DIR), by `sess_options` and, beyond what
-    ONNX Runtime takes, by tenon.compile's `target`, `shapes`, `precision` and `opt_level`. Where its open sizes keep it from
+    ONNX Runtime takes, by tenon.compile's `target`, `shapes`, `precision`, `opt_level` and `jobs`. Where its open sizes keep it from
     being compiled for all calls, it is compiled for those of a call, when it comes. Calls may run at the same time on
     several threads, without Python's lock."""
 
@@ -52,6 +54,7 @@ class InferenceSession:
         self._sess_options = sess_options if sess_options is not None else SessionOptions()
         if self._sess_options._is_canceled:
             raise errors.ModelLoadCanceled.of("Loading the model was canceled by the session's options.")
+        _check_names(kwargs)
         self._provider_options = _check_providers(providers, provider_options)
         options = self._sess_options
         self._profile = Profile(options.profile_file_prefix) if options.enable_profiling else None
@@ -243,6 +246,13 @@ class InferenceSession:
 
     def get_profiling_start_time_ns(self) -> int:
         return self._profile.start_ns if self._profile else 0
+
+
+def _check_names(given: Mapping[str, Any]) -> None:
+    """Errors: one that is nearly an argument of Tenon's. Other names are ONNX Runtime's, which takes any."""
+    for name in given:
+        if name not in _COMPILE_OPTIONS and (meant := difflib.get_close_matches(name, _COMPILE_OPTIONS, 1, _NEARLY)):
+            raise TypeError(f"InferenceSession(): got an unexpected keyword argument '{name}'; is '{meant[0]}' meant?")
 
 
 def _provider(given: Any) -> tuple[str, Mapping]:

@@ -15,10 +15,11 @@ namespace tenon::codegen {
 // Order and reasons: sroa turns register buffers into values; early-cse joins the address
 // arithmetic that each statement wrote anew (with memory, so that loads of one statement serve the
 // next); instcombine and simplifycfg clean up branches and compares; licm moves what a loop does
-// not change out of it.
+// not change out of it. dse drops what is written over before anybody reads it, as the sums of all
+// but the last of unrolled steps are.
 static constexpr const char* kPasses =
     "function(sroa,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg,"
-    "loop-mssa(licm),early-cse)";
+    "loop-mssa(licm),early-cse,dse)";
 
 // Comparisons of halves as those of floats. Passes narrow them, and of one that chooses between its
 // own operands the back ends of machines without arithmetic on halves make a call of fmaxf, which

@@ -175,6 +175,34 @@ std::optional<Diagnostic> NotRectangular(const std::vector<const Place*>& chain)
   return std::nullopt;
 }
 
+// Why a loop over a block's space must not become one with a loop of its reduction: where there is
+// nothing to reduce, the loop that is both does not run, and nobody sets the results.
+std::optional<Diagnostic> MayLeaveUnset(const Body& body, const std::vector<const Place*>& chain,
+                                        Analyzer* analyzer) {
+  for (const Place* p : body.BlocksUnder(chain[0]->stmt.get())) {
+    const Block& block = *p->block();
+    const IterVar* empty = nullptr;
+    bool spatial = false, reduced = false;
+    for (const IterVar& iter : block.iters) {
+      const bool fused = std::any_of(chain.begin(), chain.end(), [&](const Place* loop) {
+        return UsesVar(iter->binding, loop->loop()->var.get());
+      });
+      if (iter->iter_kind == IterKind::kSpatial) {
+        spatial |= fused;
+        continue;
+      }
+      reduced |= fused;
+      if (!analyzer->CanProve(Lt(IndexConst(0), iter->extent))) empty = &iter;
+    }
+    if (!block.init || !spatial || !reduced || !empty) continue;
+    return OfBlock(block.name, "the loops are over its space and over what it reduces, " +
+                                   ToString((*empty)->extent) +
+                                   " elements, which may be none: the results would not be set " +
+                                   "then; decompose_reduction first");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result Fuse(State& s, const Names& loops) {
@@ -192,6 +220,7 @@ Result Fuse(State& s, const Names& loops) {
 
   Analyzer analyzer;
   LearnAround(s, *chain[0], &analyzer);
+  if (auto error = MayLeaveUnset(body, chain, &analyzer)) return *error;
   std::string name = body.NewVarName(Join(loops, "_"));
   Var fused = VarNode::Make(name);
   Expr total = IndexConst(1);

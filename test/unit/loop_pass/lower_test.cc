@@ -1,4 +1,7 @@
 // lower_blocks, flatten_storage, vectorize, unroll, simplify on plain kernels.
+#include "ir/visit.h"
+#include "loop/edit.h"
+#include "loop/pass/math/name_shared.h"
 #include "pass_test.h"
 
 namespace tenon {
@@ -206,6 +209,30 @@ func @two<m: 0..=40>(X: f32[m, 20], out Y: f32[m, 20]) {
 }
 )";
   ExpectPipelineKeepsMeaning(text, "two", {{{"m", 0}}, {{"m", 1}}, {{"m", 4}}, {{"m", 7}}});
+}
+
+// Written out, the value has 2^40 nodes; a load behind a condition stays there.
+TEST(NameShared, ValuesThatMeetThemselvesStayShort) {
+  const Module before = Parse(R"(
+func @f(x: f32[16], out y: f32[16]) {
+  for i in 0..16 {
+    y[i] = select(i < 8, x[i], x[i] * 0.5f32)
+  }
+}
+)");
+  const Func f = before.Find("f");
+  const Func grown = WithBody(f, PostOrderRewrite(f->body, [&](const NodeRef& n) -> NodeRef {
+                                const auto* store = As<Store>(n);
+                                if (!store) return n;
+                                Expr deep = store->value;
+                                for (int k = 0; k < 40; ++k)
+                                  deep = (deep + deep) * FloatConst::Make(DType::Float(32), 0.5);
+                                return Store::Make(store->buffer, store->indices, deep);
+                              }));
+  Module after;
+  after.Add(NameShared(grown));
+  EXPECT_LT(Print(after).size(), 10'000u);
+  ExpectSameMeaning(before, after, "f");
 }
 
 }  // namespace

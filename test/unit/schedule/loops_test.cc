@@ -205,6 +205,19 @@ TEST(Loops, ReorderOfAFusedReductionNeedsDecompose) {
   ExpectError(s, "runs over spatial and reduce variables at once");
 }
 
+TEST(Loops, FuseWithAReductionOfNothingNeedsDecompose) {
+  Module m = Matmul(4, 3, 0);
+  Schedule s(m, "f");
+  s.Fuse({"j", "k"});
+  ExpectError(s,
+              "fuse(j, k) of block C: the loops are over its space and over what it reduces, 0 "
+              "elements, which may be none");
+  Schedule first(m, "f");
+  first.DecomposeReduction("C", "j");
+  first.Fuse({"j", "k"});
+  EXPECT_TRUE(first.ok());
+}
+
 TEST(Loops, VectorizedMaximum) {
   Module m = Parse(Fill(kSoftmax, {{"M", 3}, {"N", 8}}));
   Schedule s(m, "f");

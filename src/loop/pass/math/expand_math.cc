@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "loop/pass/math/forms.h"
+#include "loop/pass/math/name_shared.h"
 #include "loop/rewrite.h"
 
 namespace tenon {
@@ -132,12 +133,13 @@ Module ExpandMath(const Module& module, const PassContext& context) {
       Expr expanded = select ? ExpandSide(*select, has_fma) : nullptr;
       return expanded ? NodeRef(expanded) : n;
     });
-    return WithBody(func, PostOrderRewrite(sides, [&](const NodeRef& n) -> NodeRef {
-                      const auto* call = As<Call>(n);
-                      Expr expanded = call ? ExpandMathCall(*call, has_fma)
-                                           : ExpandRemainder(As<Binary>(n), has_fma);
-                      return expanded ? NodeRef(expanded) : n;
-                    }));
+    const Stmt body = PostOrderRewrite(sides, [&](const NodeRef& n) -> NodeRef {
+      const auto* call = As<Call>(n);
+      Expr expanded =
+          call ? ExpandMathCall(*call, has_fma) : ExpandRemainder(As<Binary>(n), has_fma);
+      return expanded ? NodeRef(expanded) : n;
+    });
+    return NameShared(WithBody(func, body));
   });
 }
 
