@@ -94,7 +94,11 @@ class Compilation {
     TN_ASSIGN_OR_RETURN(PlannedFor planned_for, MachineFor(options_, target));
     profile_ = planned_for.profile;
     Machine machine = std::move(planned_for.machine);
-    if (options_.precision == "tf32") machine = WithRoundingUnits(std::move(machine));
+    if (options_.precision == "tf32") {
+      const size_t units = machine.units.size();
+      machine = WithRoundingUnits(std::move(machine));
+      if (machine.units.size() == units) options_.precision = "fp32";  // nothing rounds factors
+    }
     const Machine build_machine = Machine::Of(build_host);
     TN_ASSIGN_OR_RETURN(graph::Program program,
                         InPhase(hooks_, "import", [&] { return Import(); }));
@@ -422,7 +426,7 @@ class Compilation {
     report_.remarks = built.remarks;
   }
 
-  const CompileOptions options_;
+  CompileOptions options_;
   int jobs_;
   Times times_;
   GraphHooks graph_hooks_;

@@ -68,6 +68,18 @@ TEST(Products, OfBytesByVnni) {
   EXPECT_TRUE(Has(loops, "{intrinsic: \"x86.vpdpbusd.512.row\"}")) << loops;
 }
 
+// No unit of a CPU rounds factors to tf32: what is asked for may not be slower than the default.
+TEST(Products, OfRoundedFactorsWhereNothingRounds) {
+  onnx::test::Model model;
+  model.Input("x", {64, 128}).Init("w", 1, {128, 48}, std::string(128 * 48 * 4, '\1'));
+  model.Node("MatMul", {"x", "w"}, {"y"}).Output("y");
+  const auto planned = [&](const char* precision) {
+    return EmittedOf(model, "sapphirerapids", "loop", precision);
+  };
+  EXPECT_EQ(planned("tf32"), planned("fp32"));
+  EXPECT_NE(planned("exact"), planned("fp32"));
+}
+
 TEST(Products, OfWindowsOfBytes) {
   onnx::test::Model model;
   model.Input("x", {1, 32, 8, 8}, onnx::test::kUint8).Input("zero", {}, onnx::test::kUint8);
