@@ -23,19 +23,16 @@ _MAIN = "main"
 
 
 def _named(module: IrModule, name: str | None, what: str) -> IrModule:
-    """The module with its function under this name. Errors: it is that of another one, or there are several."""
-    functions = module.functions
-    if name is None or functions == [name]:
+    """The module with its function under this name. Errors: there are several."""
+    if name is None:
         return module
     if not name.isidentifier():
         raise ValueError(f"{what}: the name '{name}' is not an identifier of C, which exports need")
-    if name in functions:
-        raise ValueError(f"{what}: there is a function '{name}' already among {', '.join(functions)}")
     try:
-        return IrModule({name: module})
+        return IrModule({name: module})  # which sets what it calls of device functions apart
     except ValueError:
         raise ValueError(
-            f"{what}: 'name' is for a module of one function, but there are {', '.join(functions) or 'none'}; "
+            f"{what}: 'name' is for a module of one function, but there are {', '.join(module.functions) or 'none'}; "
             'tenon.IrModule({"add": f, "twice": g}) names each'
         ) from None
 

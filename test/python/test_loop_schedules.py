@@ -395,7 +395,7 @@ class Outputs(unittest.TestCase):
         self.assertEqual(tenon.lower(tir.Schedule(one), [a, b], name="add").functions, ["add"])
         for name, message in (
             ("add", "'name' is for a module of one function, but there are main, two; .* names each"),
-            ("two", "there is a function 'two' already among main, two"),
+            ("two", "'name' is for a module of one function, but there are main, two"),
             ("", "the name '' is not an identifier of C"),
         ):
             with self.assertRaisesRegex(ValueError, f"build: {message}"):
