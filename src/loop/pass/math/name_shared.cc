@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/visit.h"
+#include "loop/edit.h"
 #include "loop/fresh_names.h"
 
 namespace tenon {
