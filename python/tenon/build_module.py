@@ -127,7 +127,7 @@ def _level(opt_level: Any) -> int:
     """As the command line has it."""
     level = opt_level.__index__() if hasattr(opt_level, "__index__") else -1
     if not 0 <= level <= 3:
-        raise ValueError(f"compile: expected a level from 0 to 3 for 'opt_level' but got {opt_level!r}")
+        raise ValueError(f"expected a level from 0 to 3 for 'opt_level' but got {opt_level!r}")
     return level
 
 

@@ -2,11 +2,13 @@
 // machine has them only where somebody asked for that.
 #pragma once
 
+#include <optional>
+
 #include "cost/machine.h"
 
 namespace tenon {
 
-/// The machine with those of its units that round their factors, where its target has some.
-Machine WithRoundingUnits(Machine machine);
+/// The machine with those of its units that round their factors; nullopt where it has none.
+std::optional<Machine> WithRoundingUnits(Machine machine);
 
 }  // namespace tenon

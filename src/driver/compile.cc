@@ -95,9 +95,11 @@ class Compilation {
     profile_ = planned_for.profile;
     Machine machine = std::move(planned_for.machine);
     if (options_.precision == "tf32") {
-      const size_t units = machine.units.size();
-      machine = WithRoundingUnits(std::move(machine));
-      if (machine.units.size() == units) options_.precision = "fp32";  // nothing rounds factors
+      if (std::optional<Machine> rounding = WithRoundingUnits(machine)) {
+        machine = std::move(*rounding);
+      } else {
+        options_.precision = "fp32";
+      }
     }
     const Machine build_machine = Machine::Of(build_host);
     TN_ASSIGN_OR_RETURN(graph::Program program,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arith/analyzer.h"
+#include "dependence/body.h"
 #include "ir/visit.h"
 
 namespace tenon::ops {
@@ -35,10 +36,9 @@ std::optional<int64_t> StepAlong(const Load& load, const VarMap& bound,
 // far apart along `vector`; "" where there is none.
 std::string TurnedLoop(const Schedule& s, const std::string& block, const std::string& vector) {
   const Block* found = FindBlock(s.func(), block);
-  VarMap bound;
+  const VarMap bound = BindingsOf(*found);
   std::vector<Var> loops;
   for (const IterVar& v : found->iters) {
-    bound[v->var.get()] = v->binding;
     PreOrder(v->binding, [&](const NodeRef& n) {
       if (IsA<VarNode>(n)) loops.push_back(Cast<VarNode>(n));
       return true;

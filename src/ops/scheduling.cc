@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arith/analyzer.h"
+#include "dependence/body.h"
 #include "graph/graph.h"
 #include "ir/visit.h"
 #include "ops/follow_lines.h"
@@ -278,10 +279,9 @@ Expr WithoutClamps(const Expr& index) {
 static bool IsContiguousAlong(const Schedule& s, const std::string& block,
                               const std::string& loop) {
   const Block* found = FindBlock(s.func(), block);
-  VarMap bound;
+  const VarMap bound = BindingsOf(*found);
   Var var;
   for (const IterVar& v : found->iters) {
-    bound[v->var.get()] = v->binding;
     PreOrder(v->binding, [&](const NodeRef& n) {
       const auto* l = As<VarNode>(n);
       if (l && l->name == loop) var = Cast<VarNode>(n);

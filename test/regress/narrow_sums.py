@@ -3,7 +3,7 @@
 last place of its float64 value, that is, it was added up in a wider type and rounded once.
 
 Usage: narrow_sums.py TENON [--levels 2 0] [--lengths 300 3000 70000] [--match REGEX] [--held inputs weights folded]
-                      [--share N] [--jobs N] [--verbose]
+                      [--in-turn] [--jobs N] [--verbose]
 needs: pip install onnx numpy apache-tvm-ffi
 
 A row of TABLE is an operator as it is called for one length n: its node, or some nodes, its inputs and its value in float64.
@@ -401,7 +401,7 @@ def main() -> int:
     parser.add_argument("--lengths", type=int, nargs="*", default=[300, 3000, 70000])
     parser.add_argument("--match", default=".", help="regular expression: names of rows with their lengths, like cumsum_300")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--share", type=int, default=1, help="one of N ways to compile a row, chosen by the commit")
+    parser.add_argument("--in-turn", action="store_true", help="each row at a length in one of the types, chosen by the commit, instead of in both")
     parser.add_argument("--held", nargs="*", choices=HELD, default=HELD)
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
@@ -415,17 +415,18 @@ def main() -> int:
                 continue
             # Constants of 70,000 elements are no kernel of their own.
             ways = [h for h in args.held if h != "folded" or n < 70000]
-            for type_name, held in itertools.product(TYPES, ways):
+            row = f"{entry[0]}_{n}"
+            types = list(TYPES)
+            if args.in_turn:
+                types = types[:1] if run_node_tests.a_share([row], 2) else types[1:]
+            for type_name, held in itertools.product(types, ways):
                 levels = args.levels[:1] if n > args.lengths[0] or held != "inputs" else args.levels
                 jobs += [(entry, n, type_name, held, level) for level in levels]
-    if args.share > 1:
-        named = {f"{entry[0]} {job}": (entry, *job) for entry, *job in jobs}
-        jobs = [named[name] for name in run_node_tests.a_share(named, args.share)]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         counts = list(pool.map(lambda job: check(args, *job, met), jobs))
     failed, total = (sum(column) for column in zip(*counts))
     print(f"{total - failed} passed, {failed} failed, 0 skipped; algorithms: {' '.join(sorted(met))}")
-    missing = algorithms() - ELSEWHERE - met if args.match == "." and args.share == 1 and min(args.lengths) <= 300 else set()
+    missing = algorithms() - ELSEWHERE - met if args.match == "." and min(args.lengths) <= 300 else set()
     if missing:
         print("no row meets", *sorted(missing))
     return 1 if failed or missing else 0

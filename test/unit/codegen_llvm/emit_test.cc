@@ -133,6 +133,21 @@ TEST(Emit, WhatAConditionHasReadIsNotReadAgain) {
   EXPECT_LE(branches, 1u) << *text;
 }
 
+// Nobody reads what is in y before it is written over; z is elsewhere.
+TEST(Emit, WhatIsWrittenOverIsNotWritten) {
+  auto module = ParseModule(R"(func @kernel(x: f32[3], out y: f32[1], out z: f32[1]) {noalias: true} {
+  y[0] = x[0]
+  z[0] = x[1]
+  y[0] = x[2]
+})");
+  ASSERT_TRUE(module) << ToString(module.errors());
+  auto text = codegen::EmitLlvm(*module, *Target::Parse("llvm -mcpu=x86-64-v3"), {});
+  ASSERT_TRUE(text) << ToString(text.errors());
+  size_t stores = 0;
+  for (size_t at = 0; (at = text->find("store float", at)) != std::string::npos; ++at) ++stores;
+  EXPECT_EQ(stores, 2u) << *text;
+}
+
 // The running maximum that starts from a number is one, whatever it meets: the machine's
 // instruction does. One that starts from what somebody gave may be none.
 TEST(Emit, TheMaximumOfANumberAsksForNoNan) {

@@ -190,7 +190,8 @@ TEST(Kernel, SumsBeforeRowsOnThreads) {
 // ---- machines whose warps have units of their own ----
 
 const Machine& WarpsMachine() {
-  static const Machine machine = WithRoundingUnits(Machine::Of(*Target::Parse("cuda -arch=sm_80")));
+  static const Machine machine =
+      *WithRoundingUnits(Machine::Of(*Target::Parse("cuda -arch=sm_80")));
   return machine;
 }
 
