@@ -135,7 +135,8 @@ TEST(Emit, WhatAConditionHasReadIsNotReadAgain) {
 
 // Nobody reads what is in y before it is written over; z is elsewhere.
 TEST(Emit, WhatIsWrittenOverIsNotWritten) {
-  auto module = ParseModule(R"(func @kernel(x: f32[3], out y: f32[1], out z: f32[1]) {noalias: true} {
+  auto module =
+      ParseModule(R"(func @kernel(x: f32[3], out y: f32[1], out z: f32[1]) {noalias: true} {
   y[0] = x[0]
   z[0] = x[1]
   y[0] = x[2]
