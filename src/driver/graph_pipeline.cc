@@ -33,7 +33,7 @@ constexpr GraphStep kSteps[] = {
     {"raise_layer_norm", 1,
      "before decompose_batch_norm, whose products and sums are not its parameters"},
     {"raise_attention", 1, "before anything gives its matmuls other neighbours"},
-    {"column_products", 1, "what raise_attention has left; simplify_views joins its views"},
+    {"vector_products", 1, "what raise_attention has left; simplify_views joins its views"},
     {"tap_sums", 1, "before simplify_views, which finds the turns that meet"},
     {"simplify_views", 1, "raise_attention turns k around"},
     {"merge_products", 1, "on the views that are left; what follows a product is by itself yet"},

@@ -329,15 +329,16 @@ static int64_t CutsOf(const Schedule& s, const std::string& block) {
   return cuts;
 }
 
-// Takes the last loops as one where rows are shorter than two vectors and vectors along them alone
-// would leave something over, and those along several loops do not, or less often. A loop is cut
-// once where what it reads begins to be something else: that outweighs rows shorter than one
+// Takes the last loops as one where rows are shorter than `enough` elements and vectors along them
+// alone would leave something over, and those along several loops do not, or less often. A loop is
+// cut once where what it reads begins to be something else: that outweighs rows shorter than one
 // vector. More cuts would not be made.
-static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes, Names* spatial) {
+static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes, int64_t enough,
+                           Names* spatial) {
   if (spatial->empty()) return;
   int64_t extent = s.GetExtent(spatial->back());
   const int64_t cuts = CutsOf(s, block);
-  if (cuts > 1 || extent >= (cuts == 1 ? lanes : 2 * lanes)) return;
+  if (cuts > 1 || extent >= (cuts == 1 ? lanes : enough)) return;
   while (spatial->size() > 1 && extent >= 0 && extent % lanes != 0) {
     const Names run(spatial->end() - 2, spatial->end());
     const int64_t outer = s.GetExtent(run[0]);
@@ -354,6 +355,28 @@ static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes,
     spatial->back() = fused;
     extent *= outer;
   }
+}
+
+// A reduction of columns adds up so many elements of a row at once.
+static int64_t MostColumns(const Machine& machine, int64_t lanes) {
+  return lanes * machine.registers / 2;
+}
+
+// How many vectors of columns a long reduction holds while it goes through its rows, of
+// `outer.back()` vectors next to each other: one alone waits for each of its additions, and reads a
+// line of the cache here and the next one a row further. Workers have strips of their own.
+static int64_t VectorsTogether(Schedule& s, const Machine& machine, const Names& outer,
+                               const Names& reduce) {
+  constexpr int64_t kLong = 16;
+  const int64_t vectors = s.GetExtent(outer.back());
+  if (vectors < 2 || TypicalTripsTogether(s, reduce) < kLong) return 1;
+  const int64_t strips = TypicalTripsTogether(s, outer) / vectors;
+  int64_t together = std::min(vectors, MostColumns(machine, 1));
+  while (together > 1 && (vectors % together != 0 ||
+                          strips * (vectors / together) < machine.workers)) {
+    --together;
+  }
+  return together;
 }
 
 std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
@@ -373,11 +396,13 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
   int64_t lanes = machine.Lanes(WrittenType(s, block));
   if (part.vector_block > 0) lanes = std::min(lanes, part.vector_block);
   size_t axis = part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
-  if (reduce.empty() && part.vector_block == 0 && axis + 1 == spatial.size() && lanes > 1) {
-    FuseContiguous(s, block, lanes, &spatial);
+  if (part.vector_block == 0 && axis + 1 == spatial.size() && lanes > 1) {
+    FuseContiguous(s, block, lanes, reduce.empty() ? 2 * lanes : MostColumns(machine, lanes),
+                   &spatial);
     axis = spatial.size() - 1;
   }
   std::string vector;
+  Names together;
   Names outer = spatial;
   // A size that is not known counts as long: what is left of it at the end is masked.
   const int64_t along = axis < spatial.size() ? s.GetExtent(spatial[axis]) : 0;
@@ -386,8 +411,16 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     outer[axis] = split[0];
     vector = split[1];
     if (reduce.empty()) FollowLines(s, block, vector, &outer);
+    if (!reduce.empty() && axis + 1 == spatial.size()) {
+      const int64_t vectors = VectorsTogether(s, machine, outer, reduce);
+      if (vectors > 1) {
+        split = s.Split(outer.back(), {-1, vectors});
+        outer.back() = split[0];
+        together = {split[1]};
+      }
+    }
   }
-  Names order = Concat({outer, reduce, {vector}});
+  Names order = Concat({outer, reduce, together, {vector}});
   if (order.size() > 1) s.Reorder(order);
   if (!reduce.empty()) {
     std::string init = s.DecomposeReduction(block, reduce[0]);
@@ -395,6 +428,7 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     if (!vector.empty() && !loops.empty()) s.Vectorize(loops.back());
   }
   if (!vector.empty()) s.Vectorize(vector);
+  if (!together.empty()) s.Unroll(together[0]);
   ParallelOuter(s, outer);
   return "";
 }

@@ -7,6 +7,14 @@
 //
 // if all of them can take it in and what all of them do more is less than a launch. Groups are
 // asked in their order, so a group that takes in others is weighed with them.
+//
+// Where launches cost little a reduction takes in what it alone reads, since that takes the work
+// that it did and is neither stored nor loaded,
+//
+//   %4 = mul(%x, %y)                         %x, %y: f32[4096, 4096]
+//   %5: f32[4096] = reduce(%4) {kind: "sum", axes: [1]}
+//
+// in the order in which it lies in memory.
 #include "plan/small_values.h"
 
 #include <algorithm>
@@ -45,6 +53,15 @@ class Chooser {
               static_cast<double>(machine.workers * machine.VectorUnit(DType::Float(32)).n);
   }
 
+  std::vector<bool> RunReduced() {
+    for (const NodeGroup& group : groups_) {
+      if (!IsElements(g_, group)) continue;
+      const ValueId v = g_.node(group.nodes.back()).outputs[0];
+      small_[static_cast<size_t>(v)] = IsReducedOnly(group, v);
+    }
+    return small_;
+  }
+
   std::vector<bool> Run() {
     std::vector<size_t> order(groups_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -71,6 +88,31 @@ class Chooser {
     double count = 1;
     for (const Expr& d : g_.type(v).dims) count *= static_cast<double>(TypicalSize(g_, d));
     return count;
+  }
+
+  // Whether all that is computed of v's elements is a reduction of each once, at its place.
+  bool IsReducedOnly(const NodeGroup& group, ValueId v) const {
+    const std::vector<NodeId>& users = users_[static_cast<size_t>(v)];
+    if (is_output_[static_cast<size_t>(v)] || constant_[static_cast<size_t>(v)] ||
+        users.size() != 1 || TreeOf(group) > kMostLeft) {
+      return false;
+    }
+    const int number = group_of_[static_cast<size_t>(users[0])];
+    const Node& reduction = g_.node(users[0]);
+    if (number < 0 || groups_[static_cast<size_t>(number)].seed != users[0] ||
+        reduction.op != OpKind::kReduce || LooksTwice(reduction)) {
+      return false;
+    }
+    return std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
+      const IndexMapClass map = Info(g_.node(n).op).map;
+      return map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast;
+    });
+  }
+
+  // The largest and least of floats are looked for once and NaNs once more.
+  bool LooksTwice(const Node& reduction) const {
+    const std::string kind = reduction.attrs.GetString("kind");
+    return (kind == "max" || kind == "min") && g_.type(reduction.inputs[0]).dtype.IsFloat();
   }
 
   bool IsLeft(const NodeGroup& group, ValueId v) {
@@ -212,8 +254,8 @@ bool ComputesOperand(const Graph& g, NodeId seed, size_t input) {
 
 std::vector<bool> SmallValues(const Graph& g, const std::vector<NodeGroup>& groups,
                               const std::vector<int>& group_of, const Machine& machine) {
-  if (machine.warp == 0) return std::vector<bool>(g.values.size());
-  return Chooser(g, groups, group_of, machine).Run();
+  Chooser chooser(g, groups, group_of, machine);
+  return machine.warp == 0 ? chooser.RunReduced() : chooser.Run();
 }
 
 }  // namespace tenon::graph
