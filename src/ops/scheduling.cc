@@ -357,26 +357,49 @@ static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes,
   }
 }
 
-// A reduction of columns adds up so many elements of a row at once.
-static int64_t MostColumns(const Machine& machine, int64_t lanes) {
-  return lanes * machine.registers / 2;
+// Fewer loops than this are none to share out.
+constexpr int64_t kFewStrips = 4;
+
+// A reduction of columns adds up rows of this many elements at the most: what it has is in the
+// nearest cache, and so are they.
+static int64_t MostColumns(const Machine& machine, DType type) {
+  constexpr int64_t kShare = 4;
+  return machine.memory.front().capacity_bytes / kShare / type.Bytes();
 }
 
-// How many vectors of columns a long reduction holds while it goes through its rows, of
-// `outer.back()` vectors next to each other: one alone waits for each of its additions, and reads a
-// line of the cache here and the next one a row further. Workers have strips of their own.
-static int64_t VectorsTogether(Schedule& s, const Machine& machine, const Names& outer,
-                               const Names& reduce) {
+// How many vectors of columns, of `outer.back()` next to each other, a long reduction goes on with
+// from row to row: one alone waits for each of its additions, and reads a line of the cache here
+// and the next one a row further.
+static int64_t VectorsTogether(Schedule& s, const Machine& machine, int64_t most,
+                               const Names& outer, const Names& reduce) {
   constexpr int64_t kLong = 16;
   const int64_t vectors = s.GetExtent(outer.back());
   if (vectors < 2 || TypicalTripsTogether(s, reduce) < kLong) return 1;
-  const int64_t strips = TypicalTripsTogether(s, outer) / vectors;
-  int64_t together = std::min(vectors, MostColumns(machine, 1));
-  while (together > 1 && (vectors % together != 0 ||
-                          strips * (vectors / together) < machine.workers)) {
+  const int64_t others = TypicalTripsTogether(s, outer) / vectors;
+  const int64_t strips = std::max(machine.workers, kFewStrips);
+  int64_t together = std::min(vectors, most);
+  while (together > 1 &&
+         (vectors % together != 0 || others * (vectors / together) < strips)) {
     --together;
   }
   return together;
+}
+
+// Takes the rows of a long reduction of columns in parts where there is little else to share out, so
+// that rows are read whole: partial results of a block of its own, whose name this returns, or "".
+static std::string SplitRows(Schedule& s, const std::string& block, const Names& spatial,
+                             const Names& reduce) {
+  constexpr int64_t kParts = 8, kRowsOfPart = 16;
+  const int64_t rows = s.GetExtent(reduce[0]);
+  const Names others(spatial.begin(), spatial.end() - 1);
+  if (rows < kParts * kRowsOfPart || TypicalTripsTogether(s, others) >= kFewStrips) return "";
+  Schedule tried = s;
+  const std::string part = tried.Split(reduce[0], {kParts, -1})[0];
+  const std::string partial = tried.RFactor(part, 0);
+  tried.Reorder(Concat({{part}, spatial}));
+  if (!tried.ok()) return "";
+  s = std::move(tried);
+  return partial;
 }
 
 std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machine,
@@ -397,9 +420,16 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
   if (part.vector_block > 0) lanes = std::min(lanes, part.vector_block);
   size_t axis = part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
   if (part.vector_block == 0 && axis + 1 == spatial.size() && lanes > 1) {
-    FuseContiguous(s, block, lanes, reduce.empty() ? 2 * lanes : MostColumns(machine, lanes),
-                   &spatial);
+    const int64_t most = MostColumns(machine, WrittenType(s, block));
+    FuseContiguous(s, block, lanes, reduce.empty() ? 2 * lanes : most, &spatial);
     axis = spatial.size() - 1;
+    if (!reduce.empty() && s.GetExtent(spatial.back()) >= lanes) {
+      const std::string partial = SplitRows(s, block, spatial, reduce);
+      if (!partial.empty()) {
+        ScheduleBlock(s, parts, machine, partial);
+        return ScheduleBlock(s, parts, machine, block);
+      }
+    }
   }
   std::string vector;
   Names together;
@@ -412,7 +442,8 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     vector = split[1];
     if (reduce.empty()) FollowLines(s, block, vector, &outer);
     if (!reduce.empty() && axis + 1 == spatial.size()) {
-      const int64_t vectors = VectorsTogether(s, machine, outer, reduce);
+      const int64_t most = MostColumns(machine, WrittenType(s, block)) / lanes;
+      const int64_t vectors = VectorsTogether(s, machine, most, outer, reduce);
       if (vectors > 1) {
         split = s.Split(outer.back(), {-1, vectors});
         outer.back() = split[0];
@@ -428,7 +459,8 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     if (!vector.empty() && !loops.empty()) s.Vectorize(loops.back());
   }
   if (!vector.empty()) s.Vectorize(vector);
-  if (!together.empty()) s.Unroll(together[0]);
+  // What registers do not hold LLVM unrolls as it likes.
+  if (!together.empty() && s.GetExtent(together[0]) <= machine.registers / 2) s.Unroll(together[0]);
   ParallelOuter(s, outer);
   return "";
 }

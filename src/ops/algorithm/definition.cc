@@ -20,14 +20,19 @@ bool IsFor(const Site&) { return true; }
 
 Space SpaceOf(const Site&) { return {}; }
 
-// Whether vectors run along what a node reduces (ScheduleReduction).
-bool ReducesRows(const Site& site, const graph::Node& node) {
+// Rows of what a node reduces are long enough for vectors: along them, or of several columns.
+bool ReducesVectors(const Site& site, const graph::Node& node) {
   if (node.op != graph::OpKind::kReduce || site.machine.warp != 0) return false;
   const graph::TensorType& x = site.region.type(node.inputs[0]);
+  return x.rank() > 0 && site.Sizes(x).back() >= 2 * site.machine.Lanes(x.dtype);
+}
+
+// Whether vectors run along what a node reduces (ScheduleReduction).
+bool ReducesRows(const Site& site, const graph::Node& node) {
+  if (!ReducesVectors(site, node)) return false;
   const std::vector<int64_t> axes = node.attrs.GetInts("axes");
-  const int64_t last = x.rank() - 1;
-  return std::find(axes.begin(), axes.end(), last) != axes.end() &&
-         site.Sizes(x).back() >= 2 * site.machine.Lanes(x.dtype);
+  const int64_t last = site.region.type(node.inputs[0]).rank() - 1;
+  return std::find(axes.begin(), axes.end(), last) != axes.end();
 }
 
 // Functions of users know nothing of layouts. Vectors along a row want it in one piece: of channel
@@ -102,7 +107,7 @@ WorkDescription Work(const Site& site, const Point&) {
     } else if (!HasElementDefinition(n.op) && static_cast<graph::NodeId>(i) < site.anchor) {
       // By the threads of a row, in step (held_rows.h).
       work.vector_ops += 2 * operations + kEnoughParts * kMeetCycles * lanes;
-    } else if (HasElementDefinition(n.op) || ReducesRows(site, n)) {
+    } else if (HasElementDefinition(n.op) || ReducesVectors(site, n)) {
       work.vector_ops += operations;
     } else if (n.op == graph::OpKind::kSoftmax && site.machine.warp == 0) {
       work.scalar_ops += kSoftmaxStep * operations;
