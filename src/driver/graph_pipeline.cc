@@ -57,6 +57,8 @@ constexpr GraphStep kSteps[] = {
      "on what split_taps has left; weights have their final values. Its sums have other products "
      "than the operator's, which `exact` forbids and fewer bits would not bear",
      "fp32"},
+    {"winograd_f16", 2, "likewise, in f32: a map is read and stored as narrow_f16 says", "fp16"},
+    {"winograd_bf16", 2, "likewise", "bf16"},
     {"whole_channels", 1, "weights have their final values; what has 16 bits has pieces of 8",
      "fp16"},
     {"whole_channels", 1, "likewise", "bf16"},

@@ -361,6 +361,7 @@ class Narrower {
     switch (anchor.op) {
       case OpKind::kMatMul: return follows || IsContraction(group.region, anchor);
       case OpKind::kConv:
+      case OpKind::kWinogradConv:
       case OpKind::kAttention:
       case OpKind::kLayerNorm:
       case OpKind::kSoftmax:

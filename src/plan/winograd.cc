@@ -17,6 +17,7 @@ namespace tenon::graph {
 namespace {
 
 using Ints = std::vector<int64_t>;
+const DType kF32 = DType::Float(32);
 
 bool IsCandidate(const Graph& g, const Node& n, const std::vector<bool>& constant) {
   if (n.op != OpKind::kConv || !constant[static_cast<size_t>(n.inputs[1])]) return false;
@@ -26,7 +27,7 @@ bool IsCandidate(const Graph& g, const Node& n, const std::vector<bool>& constan
     const Ints list = n.attrs.GetInts(name);
     return std::all_of(list.begin(), list.end(), [&](int64_t k) { return k == value; });
   };
-  return x.rank() == 4 && x.dtype == DType::Float(32) && w.dtype == x.dtype && taps &&
+  return x.rank() == 4 && x.dtype == kF32 && w.dtype == x.dtype && taps &&
          (*taps)[2] == 3 && (*taps)[3] == 3 && n.attrs.GetInt("group", 1) == 1 &&
          all_are("strides", 1) && all_are("dilations", 1) && n.attrs.GetFloat("pad_value", 0) == 0;
 }
@@ -44,10 +45,9 @@ Expected<ValueId> Weights(Builder& b, const Node& conv, int64_t tile) {
       }
     }
   }
-  const DType f32 = DType::Float(32);
-  const TensorType type{f32, {IndexConst(9), IndexConst(points * points)}};
+  const TensorType type{kF32, {IndexConst(9), IndexConst(points * points)}};
   const ValueId transform =
-      b.Constant(conv.name + ".points", type, MakePayload(f32, std::span<const double>(matrix)));
+      b.Constant(conv.name + ".points", type, MakePayload(kF32, std::span<const double>(matrix)));
   const auto shaped = [&](ValueId v, const Ints& dims) {
     ExprAttrs shape;
     for (int64_t d : dims) shape["shape"].push_back(IndexConst(d));
@@ -67,13 +67,15 @@ Expected<ValueId> Transformed(Builder& b, const Node& conv, int64_t tile) {
   return b.Add(OpKind::kWinogradConv, inputs, conv.name, attrs);
 }
 
-// A graph of one convolution like this one, in either form.
-Graph Alone(const Graph& g, const Node& conv, int64_t tile) {
+// A graph of one convolution like this one, in either form: as it is with factors of type `factor`.
+Graph Alone(const Graph& g, const Node& conv, int64_t tile, DType factor) {
   Builder b;
   b.graph().dims = g.dims;
   std::vector<ValueId> inputs;
   for (ValueId v : conv.inputs) {
+    if (inputs.size() == 2 && factor != kF32) break;  // what is added in f32 then
     TensorType type = g.type(v);
+    if (tile == 0) type.dtype = factor;
     if (inputs.size() == 1 && tile > 0) type.dims[2] = type.dims[3] = IndexConst(tile + 2);
     inputs.push_back(b.Input("v" + std::to_string(inputs.size()), type));
   }
@@ -88,12 +90,13 @@ Graph Alone(const Graph& g, const Node& conv, int64_t tile) {
 }
 
 // Tiles of 4, of 2, or none: 0.
-int64_t BestTile(const Graph& g, const Node& conv, const GraphPassContext& context) {
+int64_t BestTile(const Graph& g, const Node& conv, DType factor,
+                 const GraphPassContext& context) {
   constexpr int64_t kTiles[] = {0, 4, 2};
   std::vector<int64_t> tiles;
   std::vector<Graph> forms;
   for (const int64_t tile : kTiles) {
-    Graph form = Alone(g, conv, tile);
+    Graph form = Alone(g, conv, tile, factor);
     if (form.nodes.empty() && tile == 0) return 0;
     if (form.nodes.empty()) continue;
     tiles.push_back(tile);
@@ -102,18 +105,30 @@ int64_t BestTile(const Graph& g, const Node& conv, const GraphPassContext& conte
   return tiles[plan::BestForm(forms, *context.machine)];
 }
 
-}  // namespace
-
-Graph Winograd(const Graph& g, const GraphPassContext& context) {
+Graph WinogradFor(DType factor, const Graph& g, const GraphPassContext& context) {
   const std::vector<bool> constant = ConstantValues(g);
   std::map<std::string, int64_t> known;  // networks repeat themselves
   return Rewrite(g, [&](Builder& b, NodeId id) -> Expected<ValueId> {
     const Node n = b.graph().node(id);
     if (!IsCandidate(b.graph(), n, constant)) return kNoValue;
-    const auto [it, is_new] = known.emplace(RegionKey(Alone(b.graph(), n, 0)), 0);
-    if (is_new) it->second = BestTile(b.graph(), n, context);
+    const auto [it, is_new] = known.emplace(RegionKey(Alone(b.graph(), n, 0, factor)), 0);
+    if (is_new) it->second = BestTile(b.graph(), n, factor, context);
     return it->second > 0 ? Transformed(b, n, it->second) : kNoValue;
   });
+}
+
+}  // namespace
+
+Graph Winograd(const Graph& g, const GraphPassContext& context) {
+  return WinogradFor(kF32, g, context);
+}
+
+Graph WinogradF16(const Graph& g, const GraphPassContext& context) {
+  return context.machine->warp > 0 ? g : WinogradFor(DType::Float(16), g, context);
+}
+
+Graph WinogradBf16(const Graph& g, const GraphPassContext& context) {
+  return context.machine->warp > 0 ? g : WinogradFor(DType::BFloat16(), g, context);
 }
 
 }  // namespace tenon::graph

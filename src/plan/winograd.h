@@ -15,4 +15,9 @@ namespace tenon::graph {
 
 Graph Winograd(const Graph& g, const GraphPassContext& context);
 
+/// Beside convolutions whose factors will have 16 bits (narrow_f16, narrow_bf16), on CPUs: sums of
+/// Winograd's products are f32's there, of maps that may be kept in 16 bits.
+Graph WinogradF16(const Graph& g, const GraphPassContext& context);
+Graph WinogradBf16(const Graph& g, const GraphPassContext& context);
+
 }  // namespace tenon::graph
