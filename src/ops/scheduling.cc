@@ -334,7 +334,7 @@ static int64_t CutsOf(const Schedule& s, const std::string& block) {
 // cut once where what it reads begins to be something else: that outweighs rows shorter than one
 // vector. More cuts would not be made.
 static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes, int64_t enough,
-                           Names* spatial) {
+                           const Names& reduce, Names* spatial) {
   if (spatial->empty()) return;
   int64_t extent = s.GetExtent(spatial->back());
   const int64_t cuts = CutsOf(s, block);
@@ -348,7 +348,12 @@ static void FuseContiguous(Schedule& s, const std::string& block, int64_t lanes,
     if (!tried.ok() || !IsContiguousAlong(tried, block, fused)) return;
     // Parts of the loop have to be known to be apart.
     Schedule probe = tried;
-    probe.Parallel(probe.Split(fused, {-1, lanes})[0]);
+    const Names split = probe.Split(fused, {-1, lanes});
+    if (!reduce.empty()) {
+      probe.Reorder(Concat({{split[0]}, reduce, {split[1]}}));
+      probe.DecomposeReduction(block, reduce[0]);
+    }
+    probe.Parallel(split[0]);
     if (!probe.ok()) return;
     s = std::move(tried);
     spatial->pop_back();
@@ -387,16 +392,18 @@ static int64_t VectorsTogether(Schedule& s, const Machine& machine, int64_t most
 
 // Takes the rows of a long reduction of columns in parts where there is little else to share out, so
 // that rows are read whole: partial results of a block of its own, whose name this returns, or "".
-static std::string SplitRows(Schedule& s, const std::string& block, const Names& spatial,
-                             const Names& reduce) {
+static std::string SplitRows(Schedule& s, const std::string& block, int64_t most,
+                             const Names& spatial, const Names& reduce) {
   constexpr int64_t kParts = 8, kRowsOfPart = 16;
-  const int64_t rows = s.GetExtent(reduce[0]);
-  const Names others(spatial.begin(), spatial.end() - 1);
-  if (rows < kParts * kRowsOfPart || TypicalTripsTogether(s, others) >= kFewStrips) return "";
+  if (s.GetExtent(reduce[0]) < kParts * kRowsOfPart ||
+      TypicalTripsTogether(s, spatial) >= kFewStrips * most ||
+      !IsContiguousAlong(s, block, spatial.back())) {
+    return "";
+  }
   Schedule tried = s;
   const std::string part = tried.Split(reduce[0], {kParts, -1})[0];
   const std::string partial = tried.RFactor(part, 0);
-  tried.Reorder(Concat({{part}, spatial}));
+  tried.Reorder({part, spatial.back()});
   if (!tried.ok()) return "";
   s = std::move(tried);
   return partial;
@@ -421,10 +428,10 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
   size_t axis = part.vector_axis < 0 ? spatial.size() - 1 : static_cast<size_t>(part.vector_axis);
   if (part.vector_block == 0 && axis + 1 == spatial.size() && lanes > 1) {
     const int64_t most = MostColumns(machine, WrittenType(s, block));
-    FuseContiguous(s, block, lanes, reduce.empty() ? 2 * lanes : most, &spatial);
+    FuseContiguous(s, block, lanes, reduce.empty() ? 2 * lanes : most, reduce, &spatial);
     axis = spatial.size() - 1;
     if (!reduce.empty() && s.GetExtent(spatial.back()) >= lanes) {
-      const std::string partial = SplitRows(s, block, spatial, reduce);
+      const std::string partial = SplitRows(s, block, most, spatial, reduce);
       if (!partial.empty()) {
         ScheduleBlock(s, parts, machine, partial);
         return ScheduleBlock(s, parts, machine, block);
@@ -441,7 +448,8 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     outer[axis] = split[0];
     vector = split[1];
     if (reduce.empty()) FollowLines(s, block, vector, &outer);
-    if (!reduce.empty() && axis + 1 == spatial.size()) {
+    if (!reduce.empty() && axis + 1 == spatial.size() &&
+        IsContiguousAlong(s, block, vector)) {
       const int64_t most = MostColumns(machine, WrittenType(s, block)) / lanes;
       const int64_t vectors = VectorsTogether(s, machine, most, outer, reduce);
       if (vectors > 1) {
