@@ -482,7 +482,7 @@ def sizes():
     yield "doubled", model([node("Concat", f"d{i} d{i}", f"d{i + 1}", axis=0, name=f"n{i}") for i in range(60)] + [node("ReduceSum", "d60", "y")],
                            [], ["y"], [weight("d0", 1)])
     yield "memory", model([node("Expand", "x s", "y")], [value("x", 1)], ["y"], [ints("s", 2**40)])
-    yield "constant_folding", model([node("Expand", "w s", "a", name="expand"), node("Add", "a a", "b", name="add"), node("ReduceSum", "b", "c", name="sum"),
+    yield "constant_folding", model([node("Expand", "w s", "a", name="expand"), node("Add", "a a", "b", name="add"), node("ReduceMax", "b", "c", name="max"),
                                      node("Add", "x c", "y")], [X], ["y"], [weight("w", 1), ints("s", 2**40)])
 
 
