@@ -51,7 +51,7 @@ def add_products():
     sizes = [(1, 1, 1), (1, 0, 5), (1, 17, 33), (1, 129, 15), (1, 256, 257), (16, 33, 1), (33, 257, 1), (129, 16, 1)]
     for m, k, n in sizes:
         for batch in ((), (3,)):
-            for transposed in (False, True):
+            for transposed in (False, True) if k else (False,):  # ONNX Runtime leaves what a turned matrix of nothing gives as it was
                 b = (*batch, n, k) if transposed else (*batch, k, n)
                 turn = [helper.make_node("Transpose", ["y"], ["t"], perm=[*range(len(batch)), len(batch) + 1, len(batch)])] if transposed else []
                 add(f"product_{len(batch)}_{m}x{k}x{n}{'_t' * transposed}", [*turn, helper.make_node("MatMul", ["x", "t" if transposed else "y"], ["z"])],
