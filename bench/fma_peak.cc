@@ -3,9 +3,8 @@
 #include <time.h>
 
 #include <cstdint>
-#include <numeric>
-#include <thread>
-#include <vector>
+
+#include "over_threads.h"
 
 namespace tenon::bench {
 
@@ -60,14 +59,7 @@ __attribute__((target("avx2,fma"), noinline)) double Run256() {
 double FmaPeak() { return __builtin_cpu_supports("avx512f") ? Run512() : Run256(); }
 
 double FmaPeak(int threads) {
-  std::vector<double> peaks(static_cast<size_t>(threads));
-  std::vector<std::thread> workers;
-  for (size_t t = 1; t < peaks.size(); ++t) {
-    workers.emplace_back([&peaks, t] { peaks[t] = FmaPeak(); });
-  }
-  peaks[0] = FmaPeak();
-  for (std::thread& w : workers) w.join();
-  return std::accumulate(peaks.begin(), peaks.end(), 0.0);
+  return SumOverThreads(threads, [] { return FmaPeak(); });
 }
 
 }  // namespace tenon::bench

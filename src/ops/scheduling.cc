@@ -383,15 +383,15 @@ static int64_t VectorsTogether(Schedule& s, const Machine& machine, int64_t most
   const int64_t others = TypicalTripsTogether(s, outer) / vectors;
   const int64_t strips = std::max(machine.workers, kFewStrips);
   int64_t together = std::min(vectors, most);
-  while (together > 1 &&
-         (vectors % together != 0 || others * (vectors / together) < strips)) {
+  while (together > 1 && (vectors % together != 0 || others * (vectors / together) < strips)) {
     --together;
   }
   return together;
 }
 
-// Takes the rows of a long reduction of columns in parts where there is little else to share out, so
-// that rows are read whole: partial results of a block of its own, whose name this returns, or "".
+// Takes the rows of a long reduction of columns in parts where there is little else to share out,
+// so that rows are read whole: partial results of a block of its own, whose name this returns, or
+// "".
 static std::string SplitRows(Schedule& s, const std::string& block, int64_t most,
                              const Names& spatial, const Names& reduce) {
   constexpr int64_t kParts = 8, kRowsOfPart = 16;
@@ -448,8 +448,7 @@ std::string ScheduleBlock(Schedule& s, const Parts& parts, const Machine& machin
     outer[axis] = split[0];
     vector = split[1];
     if (reduce.empty()) FollowLines(s, block, vector, &outer);
-    if (!reduce.empty() && axis + 1 == spatial.size() &&
-        IsContiguousAlong(s, block, vector)) {
+    if (!reduce.empty() && axis + 1 == spatial.size() && IsContiguousAlong(s, block, vector)) {
       const int64_t most = MostColumns(machine, WrittenType(s, block)) / lanes;
       const int64_t vectors = VectorsTogether(s, machine, most, outer, reduce);
       if (vectors > 1) {

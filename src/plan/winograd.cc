@@ -27,9 +27,9 @@ bool IsCandidate(const Graph& g, const Node& n, const std::vector<bool>& constan
     const Ints list = n.attrs.GetInts(name);
     return std::all_of(list.begin(), list.end(), [&](int64_t k) { return k == value; });
   };
-  return x.rank() == 4 && x.dtype == kF32 && w.dtype == x.dtype && taps &&
-         (*taps)[2] == 3 && (*taps)[3] == 3 && n.attrs.GetInt("group", 1) == 1 &&
-         all_are("strides", 1) && all_are("dilations", 1) && n.attrs.GetFloat("pad_value", 0) == 0;
+  return x.rank() == 4 && x.dtype == kF32 && w.dtype == x.dtype && taps && (*taps)[2] == 3 &&
+         (*taps)[3] == 3 && n.attrs.GetInt("group", 1) == 1 && all_are("strides", 1) &&
+         all_are("dilations", 1) && n.attrs.GetFloat("pad_value", 0) == 0;
 }
 
 // Each 3 x 3 taps as G·w·Gt: a row of nine times a matrix.
@@ -90,8 +90,7 @@ Graph Alone(const Graph& g, const Node& conv, int64_t tile, DType factor) {
 }
 
 // Tiles of 4, of 2, or none: 0.
-int64_t BestTile(const Graph& g, const Node& conv, DType factor,
-                 const GraphPassContext& context) {
+int64_t BestTile(const Graph& g, const Node& conv, DType factor, const GraphPassContext& context) {
   constexpr int64_t kTiles[] = {0, 4, 2};
   std::vector<int64_t> tiles;
   std::vector<Graph> forms;

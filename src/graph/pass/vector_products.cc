@@ -74,8 +74,7 @@ Graph VectorProducts(const Graph& g, const GraphPassContext& context) {
     std::vector<Expr>& dims = shape["shape"];
     if (IsOne(dims.back()) == product->along_last) {
       std::swap(dims.back(), dims[dims.size() - 2]);
-      TN_ASSIGN_OR_RETURN(vector,
-                          b.Add(OpKind::kReshape, {vector}, n.name + ".vector", {}, shape));
+      TN_ASSIGN_OR_RETURN(vector, b.Add(OpKind::kReshape, {vector}, n.name + ".vector", {}, shape));
     }
     TN_ASSIGN_OR_RETURN(const ValueId each,
                         b.Add(OpKind::kMul, {matrix, vector}, n.name + ".each"));
