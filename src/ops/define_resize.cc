@@ -98,6 +98,22 @@ Expr NearestIndex(const std::string& rule, const Expr& c) {
   return ToIndex(Ceil(c - F(0.5)));
 }
 
+// The nearest element by the rules that come to whole numbers where an axis becomes `times` as
+// long: each element that many times beside itself. Null: others.
+Expr RepeatedIndex(const Attrs& attrs, const Axis& a, const Expr& position, const Expr& out_dim) {
+  if (attrs.GetString("mode") != "nearest" || !a.scale.known) return nullptr;
+  const double scale = *a.scale.known;
+  if (!(scale >= 2 && scale <= INT32_MAX) || scale != std::floor(scale)) return nullptr;
+  const Expr times = IndexConst(static_cast<int64_t>(scale));
+  if (!graph::ProveEqual(out_dim, graph::DimMul(a.in_dim, times))) return nullptr;
+  const std::string transform = attrs.GetString("coordinates"), rule = attrs.GetString("nearest");
+  const bool from_begin = transform == "asymmetric" || transform == "tf_half_pixel_for_nn";
+  const bool from_middle = transform == "half_pixel" || transform == "pytorch_half_pixel" ||
+                           transform == "half_pixel_symmetric";
+  const bool rounds = rule == "round_prefer_floor" || rule == "round_prefer_ceil";
+  return (from_begin && rule == "floor") || (from_middle && rounds) ? position / times : nullptr;
+}
+
 // Keys' cubic kernel at distance t.
 Expr Cubic(const Expr& distance, double a) {
   Expr t = Abs(distance);
@@ -174,6 +190,10 @@ Expr DefineResize(const OpContext& op, const Indices& out) {
   std::vector<std::vector<Tap>> taps;
   Expr outside;
   for (const Axis& a : axes) {
+    if (const Expr at = RepeatedIndex(op.node->attrs, a, out[a.axis], op.out.dims[a.axis])) {
+      taps.push_back({{at, nullptr}});
+      continue;
+    }
     Expr c = Coordinate(transform, a, out[a.axis]);
     if (transform == "tf_crop_and_resize") {
       Expr bad = Or(Lt(c, F(0)), Gt(c, (a.in - 1).e));

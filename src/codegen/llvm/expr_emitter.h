@@ -109,6 +109,7 @@ class ExprEmitter : private ExprFunctor<llvm::Value*> {
   Access Locate(const Buffer& buffer, const std::vector<Expr>& indices, bool in_bounds);
   llvm::Value* LoadFrom(const Access& access, DType type, llvm::Value* mask);
   llvm::Value* LoadHalves(const Load& n);
+  llvm::Value* LoadNear(const Load& n);
   llvm::Value* LoadVector(const Access& access, llvm::Type* type, llvm::Value* mask);
   void StoreVector(const Access& access, llvm::Value* value, llvm::Value* mask);
   llvm::Value* EmitIntrinsic(const Call& n);

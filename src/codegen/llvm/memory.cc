@@ -2,7 +2,8 @@
 //
 // An index that is a vector is read as base + lane * stride. Stride 0 is one load and a splat, 1 a
 // vector load, -1 a vector load turned around, 2 of elements of 16 bits one half of the words of a
-// vector load, anything else a gather. The alignment that LLVM is
+// vector load. Lanes at other distances that are known and small are picked from the few vectors
+// that have them, anything else is a gather. The alignment that LLVM is
 // told is what divides both the buffer's and the offset's known multiple:
 //
 //   B[ramp(k * 32 + 8, 1, 8)]    with B at 64 bytes:
@@ -14,10 +15,12 @@
 
 #include <llvm/IR/Constants.h>
 
+#include <bit>
 #include <numeric>
 
 #include "arith/modular.h"
 #include "codegen/llvm/expr_emitter.h"
+#include "codegen/llvm/lane_distances.h"
 #include "support/check.h"
 
 namespace tenon::codegen {
@@ -224,6 +227,54 @@ Value* ExprEmitter::LoadHalves(const Load& n) {
   return values_.FromMemory(n.dtype, ir_.CreateBitCast(halves, memory));
 }
 
+// Lanes that lie near each other, at distances that are known: of the vectors that span them. What
+// lies between two elements of a buffer may be read. Null: it is no such load.
+Value* ExprEmitter::LoadNear(const Load& n) {
+  constexpr int64_t kMostVectors = 4;
+  const BufferPlace* place = PlaceOf(n.buffer);
+  if (!place || n.indices.size() != 1 || n.buffer->layout ||
+      n.buffer->dtype.StorageBits() % 8 != 0) {
+    return nullptr;
+  }
+  const std::optional<LaneDistances> at = DistancesOf(n.indices[0], &facts_);
+  if (!at || at->IsRow()) return nullptr;
+  const int64_t lanes = n.dtype.lanes, span = at->Span();
+  const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(span)));
+  const int64_t width = std::min<int64_t>(lanes, whole), count = (span + width - 1) / width;
+  if (count > kMostVectors || 2 * count > lanes) return nullptr;
+  llvm::Type* element = values_.MemoryTypeOf(n.buffer->dtype);
+  auto* part = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
+  const int64_t bytes = n.buffer->dtype.Bytes(), multiple = MultipleOf(facts_.Modular(at->base));
+  Value* base = ir_.CreateInBoundsGEP(element, place->base, Emit(at->base));
+  const auto begin = [&](int64_t i) { return std::min(i * width, span - width); };
+  const auto load = [&](int64_t i) -> Value* {
+    if (i >= count) return llvm::PoisonValue::get(part);
+    Value* address = ir_.CreateConstInBoundsGEP1_64(element, base, static_cast<uint64_t>(begin(i)));
+    return ir_.CreateAlignedLoad(part, address,
+                                 CommonAlign(place->align, std::gcd(multiple, begin(i)) * bytes));
+  };
+  // Of two vectors beside each other, the lanes that they have.
+  const auto pick = [&](int64_t first) {
+    std::vector<int> lane_of;
+    for (const int64_t d : at->distance) {
+      const int64_t in = std::min(d / width, count - 1);
+      const int64_t lane = d - begin(in) + (in - first) * width;
+      lane_of.push_back(in == first || in == first + 1 ? static_cast<int>(lane) : -1);
+    }
+    return ir_.CreateShuffleVector(load(first), load(first + 1), lane_of);
+  };
+  Value* out = pick(0);
+  if (count > 2) {
+    std::vector<int> from;
+    for (size_t l = 0; l < at->distance.size(); ++l) {
+      const bool behind = at->distance[l] / width >= 2;
+      from.push_back(static_cast<int>(behind ? at->distance.size() + l : l));
+    }
+    out = ir_.CreateShuffleVector(out, pick(2), from);
+  }
+  return values_.FromMemory(n.dtype, out);
+}
+
 Value* ExprEmitter::VisitLoad(const Load& n, const Expr& e) {
   if (Value* value = Known(e, &Memo::loads)) return value;
   Value* mask = n.mask ? Emit(n.mask) : nullptr;
@@ -234,8 +285,10 @@ Value* ExprEmitter::VisitLoad(const Load& n, const Expr& e) {
     if (lanewise) mask = mask ? ir_.CreateAnd(mask, guard_) : guard_;
   }
   auto load = [&]() -> Value* {
-    Value* halves = mask ? nullptr : LoadHalves(n);
-    if (halves) return halves;
+    if (!mask) {
+      if (Value* halves = LoadHalves(n)) return halves;
+      if (Value* near = LoadNear(n)) return near;
+    }
     Access access = Locate(n.buffer, n.indices, /*in_bounds=*/!mask);
     if (!access.address) return llvm::PoisonValue::get(values_.TypeOf(n.dtype));
     return LoadFrom(access, n.dtype, mask);

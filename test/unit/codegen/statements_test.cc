@@ -135,6 +135,40 @@ TEST(Memory, HalvesOfWords) {
 }
 
 // Every comparison of a ramp with a ramp or a splat, with bounds on both sides of the lanes.
+// Lanes at distances that are known, which vectors of what lies between them have: up to the last
+// element of the buffer, and one where what is divided leaves another remainder each time.
+TEST(Memory, LanesNearEachOther) {
+  const auto constant = [](int64_t value, int32_t lanes) {
+    return MakeIntConst(DType::Index().WithLanes(lanes), value);
+  };
+  for (const DType type : {kF32, DType::UInt(8), DType::BFloat16(), DType::Float(64)}) {
+    CopyLike kernels(type);
+    for (const int32_t lanes : {4, 8, 16, 64}) {
+      for (const int64_t by : {2, 3, 4, 5, 7}) {
+        const auto add = [&](const std::function<Expr(const Var&)>& at) {
+          kernels.Add(
+              [&](const auto& b, Expr n) {
+                const Var i = VarNode::Make("i");
+                return Loop(i, n / (by * lanes),
+                            Store::Make(b[1], {Vec(i * lanes, lanes)}, Load::Make(b[0], {at(i)})));
+              },
+              {by * lanes, 3 * by * lanes});
+        };
+        const Expr many = constant(by, lanes), one = constant(1, lanes);
+        add([&](const Var& i) { return Vec(i * (by * lanes), lanes, by); });
+        add([&](const Var& i) { return Vec(i * (by * lanes) + (by - 1), lanes, by); });
+        add([&](const Var& i) { return Vec(i * lanes, lanes) / many; });
+        add([&](const Var& i) { return (Vec(i * (by * lanes), lanes) + one) / many; });
+        add([&](const Var& i) { return Bc(i * lanes, lanes) + Vec(i * by, lanes) % many; });
+        add([&](const Var& i) {
+          return Bc(i * (by * lanes), lanes) +
+                 (constant(lanes, lanes) - Vec(IndexConst(1), lanes)) / constant(2, lanes) * many;
+        });
+      }
+    }
+  }
+}
+
 TEST(Memory, IndexMasks) {
   CopyLike kernels;
   constexpr BinaryOp kOps[] = {BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt,
