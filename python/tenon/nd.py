@@ -98,6 +98,15 @@ def _numpy(self) -> np.ndarray:
     return result
 
 
+def _as_array(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """What np.asarray takes: the memory itself where it is the CPU's and of that type, a copy otherwise, or where one is asked for."""
+    wanted = _numpy_type(self.dtype) if dtype is None else np.dtype(dtype)
+    in_place = self.device.device_type == _CPU and _numpy_type(self.dtype) == wanted
+    if copy is False and not in_place:
+        raise ValueError(f"np.asarray(…, copy=False): {self.dtype} on {self.device} cannot be had as {wanted} without a copy")
+    return self._array() if in_place and not copy else self.numpy().astype(wanted, copy=False)
+
+
 def _copyfrom(self, values: Any) -> NDArray:
     """Sets all elements."""
     if isinstance(values, NDArray):
@@ -127,7 +136,7 @@ NDArray.numpy = _numpy
 NDArray.asnumpy = _numpy
 NDArray.copyfrom = _arguments.annotated(_copyfrom, "copyfrom")
 NDArray.copyto = _arguments.annotated(_copyto, "copyto")
-NDArray.__array__ = lambda self, dtype=None, copy=None: self.numpy() if dtype is None else self.numpy().astype(dtype)
+NDArray.__array__ = _as_array
 NDArray.ctx = property(lambda self: self.device)
 NDArray.__repr__ = lambda self: f"<tenon.NDArray shape={self.shape}, {self.device}>\n{self.numpy()}"
 NDArray.__len__ = lambda self: self.shape[0]

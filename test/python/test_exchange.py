@@ -96,6 +96,19 @@ def build(target):
 
 
 class Exchange(unittest.TestCase):
+    def test_asarray_is_the_memory(self):
+        x = tenon.nd.array(np.arange(6, dtype="float32"))
+        view = np.asarray(x)
+        view[0] = 7
+        self.assertEqual(x.numpy()[0], 7)
+        self.assertFalse(np.shares_memory(np.array(x), view))
+        self.assertFalse(np.shares_memory(x.numpy(), view))
+        self.assertEqual(np.asarray(x, "float64").tolist(), [7, 1, 2, 3, 4, 5])
+        with self.assertRaisesRegex(ValueError, "float32 on cpu.* as float64 without a copy"):
+            x.__array__("float64", copy=False)
+        del x
+        self.assertEqual(view.tolist(), [7, 1, 2, 3, 4, 5])
+
     def test_views_are_taken(self):
         twice = build("llvm")
         for kind in (Holder, NewerHolder):
