@@ -14,7 +14,7 @@
 //   %4 = mul(%x, %y)                         %x, %y: f32[4096, 4096]
 //   %5: f32[4096] = reduce(%4) {kind: "sum", axes: [1]}
 //
-// in the order in which it lies in memory.
+// in the order in which it lies in memory, or in rows that are gathered.
 #include "plan/small_values.h"
 
 #include <algorithm>
@@ -105,8 +105,18 @@ class Chooser {
     }
     return std::all_of(group.nodes.begin(), group.nodes.end(), [&](NodeId n) {
       const IndexMapClass map = Info(g_.node(n).op).map;
-      return map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast;
+      return map == IndexMapClass::kElementwise || map == IndexMapClass::kBroadcast ||
+             GathersRows(g_.node(n));
     });
+  }
+
+  // What is gathered has the last axis of what it is gathered from.
+  bool GathersRows(const Node& n) const {
+    const auto rank = static_cast<int64_t>(g_.type(n.inputs[0]).dims.size());
+    if (n.op == OpKind::kGather) return n.attrs.GetInt("axis") + 1 < rank;
+    if (n.op != OpKind::kGatherNd) return false;
+    const std::optional<int64_t> depth = AsInt(g_.type(n.inputs[1]).dims.back());
+    return depth && n.attrs.GetInt("batch_dims") + *depth < rank;
   }
 
   // The largest and least of floats are looked for once and NaNs once more.

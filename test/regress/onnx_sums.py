@@ -63,8 +63,19 @@ def add_products():
     add("open_column", [helper.make_node("MatMul", ["x", "y"], ["z"])], [("x", ["m", "k"]), ("y", ["k", 1])], [[(m, k), (k, 1)] for m, k in ((1, 1), (5, 17), (33, 300))])
 
 
+def add_gathered():
+    table = helper.make_tensor("t", TensorProto.FLOAT, [37, 35], rng.integers(-4, 5, 37 * 35).astype(np.float32))
+    for shape in ((1, 1), (7, 5), (3, 130), (0, 4), (4, 0)):
+        rows = rng.integers(-37, 37, shape)
+        index = helper.make_tensor("i", TensorProto.INT64, shape, rows.flatten())
+        bags = [helper.make_node("Gather", ["t", "i"], ["r"]), helper.make_node("Mul", ["r", "x"], ["p"])]
+        for axis in (0, 1, 2):
+            add(f"gathered_{shape[0]}x{shape[1]}_{axis}", bags + reduce("ReduceSum", [axis], "p"), [("x", [*shape, 1])], [[(*shape, 1)]], [table, index])
+
+
 def all_cases():
     add_sums()
+    add_gathered()
     add_products()
     return cases
 

@@ -321,31 +321,35 @@ Status ImportRoiAlign(OpContext& c) {
     inside = inside ? inside & good : good;
     coordinates.push_back(Max(Min(at, size - 1), 0));
   }
-  // Regions pick their images: the images side by side are one, and the image's number is a
-  // coordinate without neighbours.
-  const Val images = Swap(x, 0, 1);  // [C, N, H, W]
-  const Val number =
-      Cast(Reshape(Expand(Unsqueeze(InRange(c, 2, f.In(2), x.dim(0)), 1), {regions, count}),
-                   {IndexConst(1), graph::DimMul(regions, count)}),
-           x.dtype());
-  coordinates.insert(coordinates.begin(), number);
-  const Sampling s{Mode::kLinear, Outside::kBorder, true};
-  Val taps = WeightedTaps(Unsqueeze(images, 0), coordinates, s);  // [1, all, 2, 2, 2, C]
-  taps = Where(Unsqueeze(Unsqueeze(Unsqueeze(Unsqueeze(inside, -1), -1), -1), -1), taps, 0);
-  // The average of sums of taps; or the largest of all taps.
-  Val out =
-      r.average ? Sum(taps, {2, 3, 4}, false) : Reduce("max", Sum(taps, {2}, false), {2, 3}, false);
-  out = Reshape(out, {regions, bins, cells, x.dim(1)});
-  if (r.samples > 0) {
-    out = Reduce(r.average ? "mean" : "max", out, {2}, false);
-  } else {  // a region without samples is 0
-    const Val there = Reshape(Unsqueeze(axis[0].there, 2) & Unsqueeze(axis[1].there, 1),
-                              {regions, IndexConst(1), cells, IndexConst(1)});
-    const Val own = Max(axis[0].own, 0) * Max(axis[1].own, 0);
-    const Val many = Unsqueeze(Unsqueeze(own, 1), 1);
-    const double without = r.average ? 0 : -INFINITY;
-    const Val all_of = Reduce(r.average ? "sum" : "max", Where(there, out, without), {2}, false);
-    out = r.average ? all_of / Max(many, 1) : Where(many > 0, all_of, 0);
+  const Taps taps = TapsOfAll(x, coordinates, {Mode::kLinear, Outside::kBorder, true});
+  // Regions pick their images: the images side by side are one.
+  const Expr one = IndexConst(1), each = IndexConst(4), near = graph::DimMul(cells, each);
+  const Val image =
+      Reshape(Expand(Unsqueeze(InRange(c, 2, f.In(2), x.dim(0)), 1), {regions, count}),
+              {one, graph::DimMul(regions, count), one, one});
+  const Val place = image * Size(x, 2) * Size(x, 3) + taps.place;
+  // [regions, bins, pixels near the samples of a bin, channels]
+  Val weight = Reshape(Where(Unsqueeze(Unsqueeze(inside, -1), -1), taps.weight, 0),
+                       {regions, bins, near, one});
+  Val own, many;  // of the samples, those that a region has, and how many
+  if (r.samples == 0) {
+    own = Reshape(Unsqueeze(axis[0].there, 2) & Unsqueeze(axis[1].there, 1),
+                  {regions, one, cells, one});
+    own = Reshape(Expand(own, {regions, one, cells, each}), {regions, one, near, one});
+    many = Unsqueeze(Unsqueeze(Max(axis[0].own, 0) * Max(axis[1].own, 0), 1), 1);
+    if (r.average) weight = Where(own, weight, 0);
+  }
+  const Val pixels =
+      Reshape(Transpose(x, {0, 2, 3, 1}),
+              {graph::DimMul(x.dim(0), graph::DimMul(x.dim(2), x.dim(3))), x.dim(1)});
+  Val out = Gather(pixels, Reshape(place, {regions, bins, near}), 0) * weight;
+  // A region without samples is 0.
+  if (r.average) {
+    out = Sum(out, {2}, false);
+    out = many ? out / Max(many, 1) : out / Cast(NumberOf(f, cells), out.dtype());
+  } else {
+    out = Reduce("max", own ? Where(own, out, -INFINITY) : out, {2}, false);
+    if (many) out = Where(many > 0, out, 0);
   }
   out = Reshape(Swap(out, 1, 2), {regions, x.dim(1), IndexConst(r.height), IndexConst(r.width)});
   return f.Result(Cast(out, c.Type(0).dtype));
