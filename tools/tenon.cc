@@ -1,5 +1,6 @@
 // tenon: compile, run, measure and look at models. One file per verb.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <new>
@@ -49,6 +50,28 @@ int ReportUnknownVerb(const std::string& word, const std::map<std::string, Run>&
                                 near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
                                 Join(names, ", ")),
                     "tenon", json);
+}
+
+// The same of an option: the other words that are left over may be its value.
+int ReportUnknownOption(const CLI::App& app, const std::string& verb, bool json) {
+  const std::vector<std::string> left = app.remaining(/*recurse=*/true);
+  const auto option = std::find_if(left.begin(), left.end(),
+                                   [](const std::string& word) { return word.starts_with("-"); });
+  if (option == left.end())
+    return WrongUsage(fmt::format("nothing is expected of '{}'", Join(left, "', '")), verb, json);
+  std::vector<std::string> names;
+  std::vector<const CLI::App*> all = {&app};
+  for (const CLI::App* chosen : app.get_subcommands()) all.push_back(chosen);
+  for (const CLI::App* one : all) {
+    for (const CLI::Option* known : one->get_options()) {
+      for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  const std::string word = option->substr(0, option->find('='));
+  const std::string near = NearestWord(word, names);
+  return WrongUsage(fmt::format("there is no option '{}'{}", word,
+                                near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
+                    verb, json);
 }
 
 int Execute(const Run& run) {
@@ -116,10 +139,10 @@ int Main(int argc, char** argv) {
   }
   try {
     app.parse(static_cast<int>(words.size()), words.data());
-  } catch (const CLI::ExtrasError& e) {
+  } catch (const CLI::ExtrasError&) {
     if (app.get_subcommands().empty())
       return ReportUnknownVerb(app.remaining().front(), verbs, json);
-    return WrongUsage(e.what(), chosen(), json);
+    return ReportUnknownOption(app, chosen(), json);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) {  // help and version
       std::ostringstream out;

@@ -40,12 +40,11 @@ static Expr Gelu(const Expr& x, bool tanh_form) {
   return x * (tanh * half + half);
 }
 
+// max(x, 0) + log1p(exp(-|x|)), the latter with what 1 + exp has lost in rounding.
 static Expr Softplus(const Expr& x) {
-  // max(x, 0) + log(1 + exp(-|x|)); log1p's argument lies in (1, 2], where log is well conditioned
-  // enough for f32.
-  Expr tail =
-      Intrin(Intrinsic::kLog, Intrin(Intrinsic::kExp, -Intrin(Intrinsic::kAbs, x)) + Const(x, 1));
-  return NanMax(x, Const(x, 0)) + tail;
+  const Expr one = Const(x, 1), tail = Intrin(Intrinsic::kExp, -Intrin(Intrinsic::kAbs, x));
+  const Expr whole = tail + one, lost = tail - (whole - one);
+  return NanMax(x, Const(x, 0)) + (Intrin(Intrinsic::kLog, whole) + lost / whole);
 }
 
 static Expr Sign(const Expr& x) {

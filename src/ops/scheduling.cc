@@ -403,7 +403,12 @@ static std::string SplitRows(Schedule& s, const std::string& block, int64_t most
   Schedule tried = s;
   const std::string part = tried.Split(reduce[0], {kParts, -1})[0];
   const std::string partial = tried.RFactor(part, 0);
-  tried.Reorder({part, spatial.back()});
+  // Loops of one turn are nobody's now: outside, where they stand between no others.
+  Names order = spatial;
+  order.pop_back();
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const std::string& loop) { return tried.GetExtent(loop) == 1; });
+  tried.Reorder(Concat({order, {part, spatial.back()}}));
   if (!tried.ok()) return "";
   s = std::move(tried);
   return partial;

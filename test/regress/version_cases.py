@@ -62,6 +62,8 @@ def add_oldest_forms(one, rand, ints):
     one("affine", "Affine", [x], opset=1, alpha=2.0, beta=1.0, expect=[2 * x + 1])
     one("scaled_tanh", "ScaledTanh", [x], opset=1, alpha=0.5, beta=2.0, expect=[0.5 * np.tanh(2 * x)])
     one("parametric_softplus", "ParametricSoftplus", [x], opset=1, alpha=0.5, beta=2.0, expect=[0.5 * np.log1p(np.exp(2 * x))])
+    low = np.linspace(-40, -10, 61, dtype=f32)  # where 1 + exp(x) is 1, or nearly
+    one("parametric_softplus_low", "ParametricSoftplus", [low], opset=1, alpha=1e9, beta=1.0, expect=[1e9 * np.log1p(np.exp(low.astype(f64))).astype(f32)])
     one("image_scaler", "ImageScaler", [image], opset=1, scale=2.0, bias=[1.0, -2.0], expect=[2 * image + np.array([1, -2], f32).reshape(2, 1, 1)])
     one("crop", "Crop", [image], opset=1, border=[1, 2, 0, 1], expect=[image[:, :, 2:5, 1:]])
     one("crop_to", "Crop", [image], opset=1, border=[1, 2, 0, 0], scale=[2, 3], expect=[image[:, :, 2:4, 1:4]])

@@ -245,6 +245,11 @@ class GraphEvaluator {
     }
   }
 
+  // Indices out of bounds have no meaning: any element will do, in both evaluations the same.
+  static int64_t Inside(int64_t index, int64_t size) {
+    return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size - 1);
+  }
+
   void Move(const Node& n, Array* out) const {
     const Array& x = in(n, 0);
     if (n.op == OpKind::kReshape) {
@@ -273,10 +278,17 @@ class GraphEvaluator {
         const auto from = i.begin() + static_cast<long>(axis), to = from + static_cast<long>(q);
         const auto index = static_cast<int64_t>(in(n, 1).At(Index(from, to)));
         at.assign(i.begin(), from);
-        // Indices out of bounds have no meaning: any element will do, in both evaluations the same.
-        const int64_t counted = index < 0 ? index + x.dims[axis] : index;
-        at.push_back(std::clamp<int64_t>(counted, 0, x.dims[axis] - 1));
+        at.push_back(Inside(index, x.dims[axis]));
         at.insert(at.end(), to, i.end());
+      } else if (n.op == OpKind::kGatherNd) {
+        const auto batch = static_cast<size_t>(n.attrs.GetInt("batch_dims"));
+        Index place(i.begin(), i.begin() + static_cast<long>(in(n, 1).rank() - 1));
+        at.assign(i.begin(), i.begin() + static_cast<long>(batch));
+        place.push_back(0);
+        for (; place.back() < in(n, 1).dims.back(); ++place.back()) {
+          at.push_back(Inside(static_cast<int64_t>(in(n, 1).At(place)), x.dims[at.size()]));
+        }
+        at.insert(at.end(), i.begin() + static_cast<long>(place.size() - 1), i.end());
       } else {
         throw std::logic_error(std::string("the evaluator of tests does not know ") + Name(n.op));
       }

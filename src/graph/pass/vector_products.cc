@@ -48,6 +48,18 @@ std::optional<VectorProduct> FindVector(const Graph& g, const Node& n) {
   return product;
 }
 
+// What v is, or, with the last two axes the other way round, what it was before.
+ValueId BeforeTurn(const Graph& g, ValueId v, bool* along_last) {
+  const NodeId made = g.value(v).producer;
+  if (made == kNoNode || g.node(made).op != OpKind::kTranspose) return v;
+  std::vector<int64_t> perm = g.node(made).attrs.GetInts("perm");
+  if (perm.size() < 2) return v;
+  std::swap(perm.back(), perm[perm.size() - 2]);
+  if (!std::is_sorted(perm.begin(), perm.end())) return v;
+  *along_last = !*along_last;
+  return g.node(made).inputs[0];
+}
+
 }  // namespace
 
 Graph VectorProducts(const Graph& g, const GraphPassContext& context) {
@@ -55,19 +67,20 @@ Graph VectorProducts(const Graph& g, const GraphPassContext& context) {
   const std::vector<bool> constant = ConstantValues(g);
   return Rewrite(g, [&](Builder& b, NodeId id) -> Expected<ValueId> {
     const Node n = b.graph().node(id);
-    const auto product = FindVector(b.graph(), n);
+    std::optional<VectorProduct> product = FindVector(b.graph(), n);
     if (!product) return kNoValue;
     // Of the graph as it was: nodes that are asked about are old.
     const auto is_constant = [&](ValueId v) {
       return static_cast<size_t>(v) >= constant.size() || constant[static_cast<size_t>(v)];
     };
-    const ValueId matrix = n.inputs[1 - product->vector];
+    ValueId matrix = n.inputs[1 - product->vector];
     const bool is_row = product->vector == 0;
     if (is_row ? by_warps || is_constant(matrix)
                : by_warps && (is_constant(matrix) || is_constant(n.inputs[1]) ||
                               n.attrs.Get<bool>("trans_a", false))) {
       return kNoValue;
     }
+    matrix = BeforeTurn(b.graph(), matrix, &product->along_last);
     ValueId vector = n.inputs[product->vector];
     ExprAttrs shape;
     shape["shape"] = b.type(vector).dims;
