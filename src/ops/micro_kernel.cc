@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "graph/dims.h"
@@ -40,15 +42,26 @@ StorageDesc MicroKernel::Rows(const std::vector<Expr>& dims, int64_t row_tiles) 
   return HasPadding(d, dims) ? d : StorageDesc();
 }
 
+// Of the second operand of a row of the table, the last dim. Rows are read once: every price of a
+// plan asks for what they say.
+static int64_t GroupOf(const TileIntrinsic& row) {
+  static std::mutex mutex;
+  static std::map<const TileIntrinsic*, int64_t> known;
+  const std::lock_guard lock(mutex);
+  const auto [it, is_new] = known.emplace(&row, 1);
+  if (!is_new) return it->second;
+  const Expected<Func> meaning = MeaningOf(row);
+  TN_CHECK(meaning, "{}", ToString(meaning.errors()));
+  return it->second = AsInt((*meaning)->buffers[1]->shape.back()).value_or(1);
+}
+
 static MicroKernel OfUnit(const ComputeUnit& unit) {
   MicroKernel kernel;
   kernel.unit = unit;
   if (unit.row.empty()) return kernel;
   const TileIntrinsic* row = BuiltinTileIntrinsics().Find(unit.row);
   TN_CHECK(row, "no intrinsic '{}'", unit.row);
-  const Expected<Func> meaning = MeaningOf(*row);
-  TN_CHECK(meaning, "{}", ToString(meaning.errors()));
-  kernel.group = AsInt((*meaning)->buffers[1]->shape.back()).value_or(1);
+  kernel.group = GroupOf(*row);
   kernel.moves = row->moves;
   return kernel;
 }
