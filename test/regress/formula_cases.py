@@ -183,6 +183,10 @@ def add_types(one, rand, ints):
         one(f"scatter_nd_bools_{op}", "ScatterND", [flags, at[:, None], given], opset=18, reduction=op, expect=[np.array(want, bool)])
     one("erf_of_integers", "Erf", [np.array([-3, 0, 1, 9], i32)], opset=9, expect=[np.array([0, 0, 0, 1], i32)])
     columns = np.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)[None]
+    # Sums over windows: where the places that meet are a stride apart, or as far as stride and dilation say.
+    for kernel, stride, dilation in ((10, 4, 1), (3, 7, 1), (5, 4, 2), (6, 4, 3), (4, 6, 9), (5, 1, 2)):
+        one(f"conv_transpose_windows_{kernel}_{stride}_{dilation}", "ConvTranspose", [rand(2, 3, 9), rand(3, 1, kernel)], strides=[stride], dilations=[dilation],
+            pads=[2, 1], opset=11)
     one("col2im_of_bools", "Col2Im", [columns, ints(1, 3), ints(1, 2)], constants=(1, 2), opset=18,
         expect=[np.array([[[[1, 0, 0]], [[1, 0, 1]]]], bool)])
     x = rand(1, 1, 1, 4).astype(f64)

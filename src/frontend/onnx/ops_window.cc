@@ -3,11 +3,12 @@
 //
 // A column of Col2Im says what each place of a window adds to the image, for each place of the
 // window. Along one spatial axis, with K places and L windows, an element at y of the image takes
-// from place k the window (y + pad - k · dilation) / stride, if that is one: a gather of [D, K] and
-// a sum over K. Axis by axis that turns [N, C, K…, L…] into [N, C, D…], for any number of axes.
-// ConvTranspose is a product that makes such columns, or, where sizes are known well enough, some
-// convolutions whose results lie between each other.
+// from place k the window (y + pad - k · dilation) / stride, if that is one: a gather of [D, k…],
+// of the places where it is whole, and a sum over these. Axis by axis that turns [N, C, K…, L…]
+// into [N, C, D…], for any number of axes. ConvTranspose is a product that makes such columns, or,
+// where sizes are known well enough, some convolutions whose results lie between each other.
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
@@ -58,21 +59,36 @@ Val SideBySide(const Val& x, const Lane& lane) {
   return Reshape(Swap(x, -1, -2), dims);
 }
 
-// […, K, L] to […, D]: each element takes from each place of the window the window that has it
-// there, if one has.
+// The inverse of a modulo m, which have no common factor.
+int64_t InverseModulo(int64_t a, int64_t m) {
+  for (int64_t i = 1; i < m; ++i) {
+    if (a % m * i % m == 1) return i;
+  }
+  return 0;
+}
+
+// […, K, L] to […, D]: each element takes from the places of the window that have it there, which
+// are `step` apart, the window of each. Element y is at place t where t · dilation is y + pad
+// modulo the stride.
 Val SumOfRows(const Val& x, const Lane& lane) {
   const Formula& f = x.formula();
   Dims rows = x.dims();
   if (rows.size() < 2) return x;
   rows.pop_back();
   rows.back() = DimMul(lane.windows, lane.kernel);
-  const Val place = f.Iota(lane.kernel);
-  const Val from = Unsqueeze(f.Iota(lane.size), 1) + NumberOf(f, lane.pad) -
-                   place * static_cast<double>(lane.dilation);
-  const Val stride = f.Number(from.dtype(), static_cast<double>(lane.stride));
-  const Val count = Size(x, -1), window = from / stride;
-  const Val is_one = (from >= 0) & Equal(Mod(from, stride), 0) & (window < count);
-  const Val at = place * count + Max(Min(window, count - 1), 0);
+  const int64_t common = std::gcd(lane.stride, lane.dilation), step = lane.stride / common;
+  const int64_t inverse = InverseModulo(lane.dilation / common, step);
+  const Val from = Unsqueeze(f.Iota(lane.size), 1) + NumberOf(f, lane.pad);
+  const auto number = [&](int64_t n) { return f.Number(from.dtype(), static_cast<double>(n)); };
+  const Val first = Mod(Mod(from / number(common), number(step)) * inverse, number(step));
+  const Val place =
+      first + f.Iota(graph::DimCeilDiv(lane.kernel, IndexConst(step))) * static_cast<double>(step);
+  const Val begin = place * static_cast<double>(lane.dilation),
+            window = (from - begin) / number(lane.stride);
+  const Val count = Size(x, -1), places = NumberOf(f, lane.kernel);
+  Val is_one = (from >= begin) & (place < places) & (window < count);
+  if (common > 1) is_one = is_one & Equal(Mod(from, number(common)), 0);
+  const Val at = Min(place, places - 1) * count + Max(Min(window, count - 1), 0);
   return Sum(Where(is_one, Gather(Reshape(x, rows), at, -1), 0), {-1}, false);
 }
 
