@@ -9,6 +9,7 @@
 // where sizes are known well enough, some convolutions whose results lie between each other.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "frontend/onnx/call_sizes.h"
 #include "frontend/onnx/ops.h"
@@ -59,12 +60,15 @@ Val SideBySide(const Val& x, const Lane& lane) {
   return Reshape(Swap(x, -1, -2), dims);
 }
 
-// The inverse of a modulo m, which have no common factor.
+// The inverse of a modulo m, which have no common factor, by Euclid's algorithm.
 int64_t InverseModulo(int64_t a, int64_t m) {
-  for (int64_t i = 1; i < m; ++i) {
-    if (a % m * i % m == 1) return i;
+  int64_t rest = m, next = a % m, inverse = 0, other = 1;
+  while (next != 0) {
+    const int64_t times = rest / next;
+    rest = std::exchange(next, rest - times * next);
+    inverse = std::exchange(other, inverse - times * other);
   }
-  return 0;
+  return (inverse % m + m) % m;
 }
 
 // […, K, L] to […, D]: each element takes from the places of the window that have it there, which
@@ -80,7 +84,7 @@ Val SumOfRows(const Val& x, const Lane& lane) {
   const int64_t inverse = InverseModulo(lane.dilation / common, step);
   const Val from = Unsqueeze(f.Iota(lane.size), 1) + NumberOf(f, lane.pad);
   const auto number = [&](int64_t n) { return f.Number(from.dtype(), static_cast<double>(n)); };
-  const Val first = Mod(Mod(from / number(common), number(step)) * inverse, number(step));
+  const Val first = Mod(Mod(from / number(common), number(step)) * number(inverse), number(step));
   const Val place =
       first + f.Iota(graph::DimCeilDiv(lane.kernel, IndexConst(step))) * static_cast<double>(step);
   const Val begin = place * static_cast<double>(lane.dilation),
