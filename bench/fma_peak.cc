@@ -1,28 +1,19 @@
 #include "fma_peak.h"
 
-#include <time.h>
-
 #include <cstdint>
 
-#include "over_threads.h"
+#include "thread_rates.h"
 
 namespace tenon::bench {
 
 namespace {
-
-// Of this thread: time that others take the core for is not the core's.
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 // Sixteen (twelve) independent chains hide the latency. Inline assembly, so that no compiler has a
 // say.
 constexpr int64_t kSteps = 100000;
 
 __attribute__((target("avx512f"), noinline)) double Run512() {
-  double start = Now();
+  double start = ThreadSeconds();
   for (int64_t i = 0; i < kSteps; ++i) {
     asm volatile(
         "vfmadd231ps %%zmm0, %%zmm1, %%zmm8\n vfmadd231ps %%zmm0, %%zmm1, %%zmm9\n"
@@ -36,10 +27,10 @@ __attribute__((target("avx512f"), noinline)) double Run512() {
             : "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm16",
               "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23");
   }
-  return 16.0 * 16 * 2 * kSteps / (Now() - start) * 1e-9;
+  return 16.0 * 16 * 2 * kSteps / (ThreadSeconds() - start) * 1e-9;
 }
 __attribute__((target("avx2,fma"), noinline)) double Run256() {
-  double start = Now();
+  double start = ThreadSeconds();
   for (int64_t i = 0; i < kSteps; ++i) {
     asm volatile(
         "vfmadd231ps %%ymm0, %%ymm1, %%ymm4\n vfmadd231ps %%ymm0, %%ymm1, %%ymm5\n"
@@ -51,7 +42,7 @@ __attribute__((target("avx2,fma"), noinline)) double Run256() {
             : "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
               "xmm14", "xmm15");
   }
-  return 12.0 * 8 * 2 * kSteps / (Now() - start) * 1e-9;
+  return 12.0 * 8 * 2 * kSteps / (ThreadSeconds() - start) * 1e-9;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Matrix products with constant weights, compiled from a model as a user's would be: GFLOP/s and
-// the ratio to what the same number of threads reach at the same moment, on one thread and on two.
-// With
+// the ratio to what as many threads reach at the same moment, on one thread and on two. With
 // `--precision exact` that is the FMA peak, or for a single row, in GB/s, the rate of reading as
 // much memory; with `--precision bf16`, where there is a matrix unit for it, that unit's rate fed
 // from the second-level cache.

@@ -2,7 +2,6 @@
 
 #include <immintrin.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "over_threads.h"
+#include "thread_rates.h"
 
 namespace tenon::bench {
 
@@ -38,13 +37,6 @@ std::vector<Row> Numbers(int64_t bytes) {
     }
   }
   return out;
-}
-
-// Of this thread: time that others take the core for is not the core's.
-double Now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 // Eight tiles of 16 rows of 64 bytes.
@@ -86,9 +78,9 @@ __attribute__((target("amx-tile,amx-bf16"), noinline)) double Run(const std::vec
   const auto bytes = static_cast<int64_t>(block.size() * sizeof(Row));
   const int64_t rounds = std::max<int64_t>(kBytes / bytes, 1);
   Stream(panel[0].bytes, block[0].bytes, bytes);  // brings them
-  const double start = Now();
+  const double start = ThreadSeconds();
   for (int64_t r = 0; r < rounds; ++r) Stream(panel[0].bytes, block[0].bytes, bytes);
-  const double seconds = Now() - start;
+  const double seconds = ThreadSeconds() - start;
   _tile_release();
   constexpr double kFlopsOfStep = 4.0 * 16 * 16 * 32 * 2;
   return kFlopsOfStep * static_cast<double>(rounds * bytes / kPair) / seconds * 1e-9;

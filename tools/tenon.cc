@@ -41,14 +41,18 @@ bool WantsJson(int argc, char** argv) {
   return json;
 }
 
+// " (did you mean 'compile'?)", or "" where none of the words is near.
+std::string Suggestion(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = NearestWord(word, known);
+  return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+}
+
 // The verb that the user seems to have meant, where the first word is none.
 int ReportUnknownVerb(const std::string& word, const std::map<std::string, Run>& verbs, bool json) {
   std::vector<std::string> names;
   for (const auto& [name, run] : verbs) names.push_back(name);
-  const std::string near = NearestWord(word, names);
   return WrongUsage(fmt::format("there is no verb '{}'{}; there are {}", word,
-                                near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                                Join(names, ", ")),
+                                Suggestion(word, names), Join(names, ", ")),
                     "tenon", json);
 }
 
@@ -68,10 +72,8 @@ int ReportUnknownOption(const CLI::App& app, const std::string& verb, bool json)
     }
   }
   const std::string word = option->substr(0, option->find('='));
-  const std::string near = NearestWord(word, names);
-  return WrongUsage(fmt::format("there is no option '{}'{}", word,
-                                near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
-                    verb, json);
+  return WrongUsage(fmt::format("there is no option '{}'{}", word, Suggestion(word, names)), verb,
+                    json);
 }
 
 int Execute(const Run& run) {

@@ -13,7 +13,9 @@ class Statuses(Case):
 
     def test_wrong_usage(self):
         for args, message in [([], ""), (["compil"], "did you mean 'compile'"), (["run"], "model is required"),
-                              (["run", "x.so", "--frob"], "--frob"), (["compile", "m.onnx"], "--output is required"),
+                              (["run", "x.so", "--frob"], "there is no option '--frob'"),
+                              (["compile", "m.onnx", "-o", "m.so", "--precison", "bf16"], "did you mean '--precision'"),
+                              (["compile", "m.onnx", "-o", "m.so", "more"], "nothing is expected of 'more'"), (["compile", "m.onnx"], "--output is required"),
                               (["compile", "m.onnx", "-o", "m.so", "--shape", "x:1xx2"], "is not a size"),
                               (["compile", "m.onnx", "-o", "m.so", "--max-memory", "lots"], "a size such as 512M"),
                               (["compile", "m.onnx", "-o", "m.so", "--disable", "simplif"], "did you mean 'simplify'"),

@@ -130,6 +130,10 @@ def add_images(one, rand, ints):
     for pixels in ("half_pixel", "output_half_pixel"):
         one(f"roi_align_{pixels}", "RoiAlign", [x, rois, ints(0, 1, 1, 0)], opset=16, output_height=2, output_width=3, sampling_ratio=2,
             spatial_scale=0.9, coordinate_transformation_mode=pixels)
+    # Sums over windows: where the places that meet are a stride apart, or as far as stride and dilation say.
+    for kernel, stride, dilation in ((10, 4, 1), (3, 7, 1), (5, 4, 2), (6, 4, 3), (4, 6, 9), (5, 1, 2)):
+        one(f"conv_transpose_windows_{kernel}_{stride}_{dilation}", "ConvTranspose", [rand(2, 3, 9), rand(3, 1, kernel)], strides=[stride], dilations=[dilation],
+            pads=[2, 1], opset=11)
     one("instance_norm", "InstanceNormalization", [x, rand(3), rand(3)], epsilon=1e-3)
     for n in (1, 3, 4):
         one(f"lrn_{n}", "LRN", [np.abs(rand(2, 5, 3, 4))], size=n, alpha=0.2, beta=0.6, bias=1.5) if n % 2 else None
@@ -183,10 +187,6 @@ def add_types(one, rand, ints):
         one(f"scatter_nd_bools_{op}", "ScatterND", [flags, at[:, None], given], opset=18, reduction=op, expect=[np.array(want, bool)])
     one("erf_of_integers", "Erf", [np.array([-3, 0, 1, 9], i32)], opset=9, expect=[np.array([0, 0, 0, 1], i32)])
     columns = np.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)[None]
-    # Sums over windows: where the places that meet are a stride apart, or as far as stride and dilation say.
-    for kernel, stride, dilation in ((10, 4, 1), (3, 7, 1), (5, 4, 2), (6, 4, 3), (4, 6, 9), (5, 1, 2)):
-        one(f"conv_transpose_windows_{kernel}_{stride}_{dilation}", "ConvTranspose", [rand(2, 3, 9), rand(3, 1, kernel)], strides=[stride], dilations=[dilation],
-            pads=[2, 1], opset=11)
     one("col2im_of_bools", "Col2Im", [columns, ints(1, 3), ints(1, 2)], constants=(1, 2), opset=18,
         expect=[np.array([[[[1, 0, 0]], [[1, 0, 1]]]], bool)])
     x = rand(1, 1, 1, 4).astype(f64)

@@ -114,6 +114,29 @@ TEST(Prefetch, SaysWhereTo) {
     EXPECT_NE(text->find(hint), std::string::npos) << hint << "\n" << *text;
 }
 
+// Lanes at small known distances are picked from vectors; what is far apart, or apart by a
+// remainder that is not known, is gathered.
+TEST(Emit, LanesNearEachOtherAreNotGathered) {
+  const std::pair<const char*, bool> cases[] = {
+      {"ramp(i * 32, 2, 16)", false},
+      {"ramp(i * 48 + 1, 3, 16)", false},
+      {"ramp(i * 16, 1, 16) / broadcast(2, 16)", false},
+      {"broadcast(i * 3, 16) + ramp(0, 1, 16) % broadcast(5, 16)", false},
+      {"ramp(i, 1, 16) / broadcast(2, 16)", true},
+      {"ramp(i * 144, 9, 16)", true},
+  };
+  for (const auto& [index, gathers] : cases) {
+    auto module =
+        ParseModule(fmt::format("func @kernel(x: f32[n], out y: f32[16], n: index, i: index) {{\n  "
+                                "y[ramp(0, 1, 16)] = x[{}]\n}}",
+                                index));
+    ASSERT_TRUE(module) << ToString(module.errors());
+    auto text = codegen::EmitLlvm(*module, *Target::Parse("llvm -mcpu=x86-64-v4"), {});
+    ASSERT_TRUE(text) << ToString(text.errors());
+    EXPECT_EQ(text->find("masked.gather") != std::string::npos, gathers) << index << "\n" << *text;
+  }
+}
+
 // Several selects in each other say the same load and the same branch again and again (what is
 // rounded, and rounded again): each is there once, without a mask where no mask is around it.
 TEST(Emit, WhatAConditionHasReadIsNotReadAgain) {
